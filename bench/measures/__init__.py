@@ -17,6 +17,7 @@ from bench.measures import (
     http,
     listing,
     notify,
+    places,
     rate,
     sampling,
     screen,
@@ -50,6 +51,7 @@ MEASURES: dict[str, Callable[[Run], list[Figure]]] = {
     "watching": watching.measure,
     "watch": watch.measure,
     "tokens": tokens.measure,
+    "places": places.measure,
     "chaos": chaos.measure,
 }
 

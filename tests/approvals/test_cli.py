@@ -207,7 +207,7 @@ def test_judge_uses_the_policy_of_the_instance_and_its_profile(home: Path) -> No
     assert as_json("judge", "frobnicate", "--json")["level"] == "user"
     assert as_json("judge", "frobnicate", "--profile", "default", "--json")["action"] == "allow"
     (home / "policy.toml").write_text("profile = 1\n")
-    assert "profile has to be default or strict" in refusal("judge", "ls")
+    assert "profile has to be default, strict or sandbox" in refusal("judge", "ls")
 
 
 @pytest.mark.parametrize("is_file_kept", [True, False])

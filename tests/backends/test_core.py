@@ -140,6 +140,17 @@ def test_a_cut_connection_is_no_end(hf: Instance) -> None:
     assert len(hf.json("inbox", "--wait", "5")) == 1
 
 
+def test_a_defect_of_a_backend_does_not_last(hf: Instance) -> None:
+    process = hf.start("--", "sleep", "1000")
+    (hf.signpost / "defect").touch()
+    hf.kill_keepers()
+    eventually(lambda: hf.status(process) == "unreachable")
+    (hf.signpost / "defect").unlink()
+    eventually(lambda: hf.status(process) == "running")
+    assert "a defect of this backend" in (hf.home / "daemon.log").read_text()
+    hf("kill", process)
+
+
 def test_a_place_that_is_gone_ends_its_processes_once(hf: Instance) -> None:
     process = hf.start("--", "sleep", "1000")
     (hf.signpost / "signpost").unlink()

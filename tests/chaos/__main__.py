@@ -16,6 +16,7 @@ import traceback
 from collections import Counter
 
 from tests.chaos.disk import SmallDisk
+from tests.chaos.place_storm import STORM_PLACES, PlaceStorm
 from tests.chaos.storm import SWITCHES, Storm, Verdict
 from tests.support import end_instance
 
@@ -30,12 +31,13 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=150, help="rounds per storm (default: 150)")
     parser.add_argument("--commands", type=int, default=14, help="commands that last for a storm (default: 14)")
     parser.add_argument("--without", action="append", default=[], choices=SWITCHES, help="leave it out")
+    parser.add_argument("--backend", choices=STORM_PLACES, help="in a container, or on a host (default: this machine)")
     parser.add_argument("--directory", default=tempfile.gettempdir(), help="where the instances are")
     arguments = parser.parse_args()
-    if os.geteuid() == 0 and _INSIDE not in os.environ and shutil.which("unshare"):
+    if arguments.backend is None and os.geteuid() == 0 and _INSIDE not in os.environ and shutil.which("unshare"):
         command = ["unshare", "--mount", "--propagation", "private", sys.executable, "-m", "tests.chaos"]
         os.execvpe(command[0], [*command, *sys.argv[1:]], {**os.environ, _INSIDE: "1"})
-    if _INSIDE not in os.environ:
+    if arguments.backend is None and _INSIDE not in os.environ:
         print("not root: without the phases in which the disk is full or read-only", flush=True)
     total, faults, began = Counter[str](), 0, time.monotonic()
     seed = arguments.seed
@@ -59,7 +61,14 @@ def _storm(seed: int, arguments: argparse.Namespace) -> Verdict:
     home = disk.home if disk is not None else f"{directory}/home"
     os.environ["HOLDFAST_CLOCK"] = clock = f"{directory}/clock"
     say = lambda line: print(f"seed {seed}, {line}", flush=True)  # noqa: E731
-    storm = Storm(home, seed, arguments.commands, arguments.rounds, disk, clock, tuple(arguments.without), say)
+    without = tuple(arguments.without)
+    place = STORM_PLACES[arguments.backend](home) if arguments.backend else None
+    os.environ.update(place.environ if place is not None else {})
+    storm = (
+        Storm(home, seed, arguments.commands, arguments.rounds, disk, clock, without, say)
+        if place is None
+        else PlaceStorm(home, seed, arguments.commands, arguments.rounds, without=without, say=say, place=place)
+    )
     try:
         verdict = storm.run()
     except Exception:  # noqa: BLE001 - a storm that cannot go on is a fault; the next one may find another
@@ -71,6 +80,8 @@ def _storm(seed: int, arguments: argparse.Namespace) -> Verdict:
         shutil.copytree(home, kept, ignore=_special, ignore_dangling_symlinks=True)
         verdict.errors.append(f"what it left is in {kept}")
     end_instance(home)
+    if place is not None:
+        place.close()
     if disk is not None:
         disk.close()
     shutil.rmtree(directory)

@@ -15,7 +15,7 @@ from binascii import b2a_base64
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 import holdfast
 from holdfast.client.calls import Ask
@@ -95,6 +95,11 @@ class Storm:
     say: Callable[[str], None] = field(default=lambda line: None)
     verdict: Verdict = field(default_factory=Verdict)
 
+    #: How often each kind of round comes, and the processes that are killed.
+    weights: ClassVar[dict[str, int]] = WEIGHTS
+    roles: ClassVar[tuple[str, ...]] = parts.EVERY_ROLE
+    config: ClassVar[str] = "breaker_limit = 0\n"
+
     def run(self) -> Verdict:
         """Raises AssertionError where it does not become whole again."""
         self._chance = random.Random(self.seed)
@@ -105,7 +110,7 @@ class Storm:
         self._is_refusing = False
         os.makedirs(self.home, mode=0o700, exist_ok=True)
         with open(f"{self.home}/config.toml", "w") as file:
-            file.write("breaker_limit = 0\n")
+            file.write(self.config)
         with contextlib.ExitStack() as stack:
             clients = {name: stack.enter_context(_connect(self.home, name)) for name in (*_SESSIONS, _JUDGE)}
             self._clients = clients
@@ -120,8 +125,8 @@ class Storm:
         self._until_whole()
         whole = time.monotonic() - began
         time.sleep(self._plan.uniform(0, 0.01))
-        kinds = [kind for kind in WEIGHTS if self._is_possible(kind)]
-        (kind,) = self._plan.choices(kinds, [WEIGHTS[kind] for kind in kinds])
+        kinds = [kind for kind in self.weights if self._is_possible(kind)]
+        (kind,) = self._plan.choices(kinds, [self.weights[kind] for kind in kinds])
         before = len(self.verdict.errors) + len(self._ledger.faults)
         done = self._do(kind)
         seconds = time.monotonic() - began
@@ -163,7 +168,7 @@ class Storm:
         killed: list[int] = []
 
         def kill() -> None:
-            found = parts.find_all(self.home)
+            found = self._find_all()
             killed.append(parts.send_signal([pid for role in victims for pid in found[role]], signal.SIGKILL))
 
         timer = threading.Timer(self._plan.uniform(0, 0.04), kill)
@@ -173,9 +178,13 @@ class Storm:
         self.verdict.done["kills"] += sum(killed)
         self.verdict.done["pairs"] += len(victims) == 2
 
+    def _find_all(self) -> dict[str, list[int]]:
+        """The processes of each role."""
+        return parts.find_all(self.home)
+
     def _victims(self, count: int, spared: tuple[str, ...]) -> list[str]:
-        found = parts.find_all(self.home)
-        order = self._plan.sample(parts.EVERY_ROLE, len(parts.EVERY_ROLE))
+        found = self._find_all()
+        order = self._plan.sample(self.roles, len(self.roles))
         victims = [role for role in order if found[role] and role not in spared][:count]
         if {"keeper", "anchor"} <= {*victims, *spared} and not _status_outlives_reaping():
             victims = [role for role in victims if role != "anchor"]
@@ -183,8 +192,8 @@ class Storm:
 
     def _stop(self, seconds: float) -> str:
         """STOP one, kill another or two meanwhile at times, CONT it after a while."""
-        found = parts.find_all(self.home)
-        order = self._plan.sample(parts.EVERY_ROLE, len(parts.EVERY_ROLE))
+        found = self._find_all()
+        order = self._plan.sample(self.roles, len(self.roles))
         role = next(role for role in order if found[role] and f"{role} stop" not in self.without)
         stopped = parts.send_signal(found[role], signal.SIGSTOP)
         self.verdict.done["stops"] += stopped
@@ -331,12 +340,18 @@ class Storm:
 
     def _start(self, kind: str, seconds: float, size: int) -> None:
         session = self._chance.choice(_SESSIONS)
-        child = commands.make(len(self._all), kind, session, seconds, size, self._chance)
+        child = self._make(kind, session, seconds, size)
         self._all.append(child)
-        options: Any = child.options
+        options: Any = self._options(child)
         process = self._ask("start", lambda: self._clients[session].run(child.argv, **options))
         if process is not None:
             child.process_id = process.id
+
+    def _make(self, kind: str, session: str, seconds: float, size: int) -> Child:
+        return commands.make(len(self._all), kind, session, seconds, size, self._chance)
+
+    def _options(self, child: Child) -> dict[str, object]:
+        return child.options
 
     def _feed(self, child: Child, end: int) -> None:
         """Write up to that byte. The offset makes it a request that may be repeated."""
@@ -379,12 +394,15 @@ class Storm:
         try:
             return call()
         except HoldfastError as error:
-            # A screen worker that is killed again and again looks like one that crashes over what a process wrote.
-            if self._is_refusing or (what == "screen" and error.code != "unreachable"):
+            if self._is_refusing or self._may_be_refused(what, error):
                 self.verdict.refused[f"{what}: {error.code}"] += 1
             else:
                 self.verdict.errors.append(f"{what} was refused: {error} ({error.code})")
             return None
+
+    def _may_be_refused(self, what: str, error: HoldfastError) -> bool:
+        """A screen worker that is killed again and again looks like one that crashes over what a process wrote."""
+        return what == "screen" and error.code != "unreachable"
 
     # Whether all is as it must be.
 
@@ -406,7 +424,7 @@ class Storm:
 
     def _judge(self) -> Verdict:
         verdict, judge = self.verdict, self._clients[_JUDGE]
-        parts.resume(self.home)
+        parts.send_signal([pid for pids in self._find_all().values() for pid in pids], signal.SIGCONT)
         self._until_whole()
         self._find_unsure()
         for child in self._started():

@@ -17,8 +17,8 @@ import pytest
 
 from holdfast.errors import Unreachable
 from holdfast.model.process import HeldProcess
-from holdfast.places import remote
-from holdfast.places.base import ExecutionPlace
+from holdfast.places import keeper_link, remote
+from holdfast.places.base import ExecutionPlace, PlaceGone
 from holdfast.places.mirrored import MirroredPlace
 from holdfast.places.relay import MARK
 from holdfast.places.remote import RelayProcess, RemotePlace, start_relay
@@ -207,7 +207,7 @@ def test_a_daemon_that_is_killed_while_it_copies_finds_nothing_doubled(tmp_path:
         assert expected["exit"]["code"] == 3
         original, mirror = tmp_path / "there" / "done" / process.id, copy / "done" / process.id
         first.until(mirror.is_dir)
-        for path in (*original.glob("out.*"), original / "spec.json"):
+        for path in (*original.glob("out.*"), original / "spec.json", original / "state"):
             if not path.name.endswith(".fifo"):
                 assert mirror.joinpath(path.name).read_bytes() == path.read_bytes()
         assert len(list(mirror.glob("out.0*"))) == len(list(original.glob("out.0*")))
@@ -296,7 +296,9 @@ class FakePlace(MirroredPlace):
         return await start_relay(["sh", "-c", f"cat '{self._output}'; {self._then}"], dict(os.environ))
 
 
-def _open(home: Path, output: bytes, then: str = "cat > /dev/null") -> str:
+def _open(home: Path, output: bytes, then: str = "cat > /dev/null", rest: bytes = b"") -> str:
+    (home / "rest").write_bytes(rest)
+
     async def run() -> str:
         place = FakePlace(home, output, then)
         try:
@@ -328,7 +330,7 @@ HOSTILE = [
 def test_a_relay_cannot_write_outside_of_the_copy(tmp_path: Path, message: protocol.Message) -> None:
     frames = MARK + protocol.encode(ABOUT) + protocol.encode(message, [b"data"] if "put" in message else [])
     _open(tmp_path, frames + b"data")
-    assert {path.name for path in tmp_path.iterdir()} <= {"place", "output"}
+    assert {path.name for path in tmp_path.iterdir()} <= {"place", "output", "rest"}
     assert (tmp_path / "output").read_bytes() == frames + b"data"
     assert not any(path.is_file() and path.stat().st_size for path in (tmp_path / "place").rglob("*"))
 
@@ -358,6 +360,29 @@ def test_a_relay_of_another_protocol_is_refused_by_its_version(tmp_path: Path) -
     assert "version 99" in _open(tmp_path, MARK + protocol.encode({"hello": {"version": 99}}))
 
 
+@pytest.mark.parametrize(
+    "messages",
+    [
+        [{"hello": 7}],
+        [{"hello": {"version": 1}}],
+        [ABOUT, {"rid": 1, "ok": None}],
+        [ABOUT, {"rid": 1, "ok": {"pids": 7}}],
+        [ABOUT, {"rid": 1, "error": {"kind": "refused", "code": "x", "message": "no"}}],
+        [ABOUT, {"rid": 1, "error": 3}],
+        [ABOUT, {"rid": [], "started": {}}],
+    ],
+)
+def test_answers_that_make_no_sense_are_refused(tmp_path: Path, messages: list[protocol.Message]) -> None:
+    frames = b"".join(map(protocol.encode, messages))
+    # The answer comes when the call was sent.
+    assert "\n" not in _open(
+        tmp_path,
+        MARK + frames[: len(protocol.encode(messages[0]))],
+        f"head -c 5 > /dev/null; cat '{tmp_path}/rest'; sleep 0.2",
+        rest=frames[len(protocol.encode(messages[0])) :],
+    )
+
+
 def test_the_error_of_the_program_is_the_reason(tmp_path: Path) -> None:
     assert _open(tmp_path, b"", "echo 'no route' >&2; exit 255") == "no route"
 
@@ -373,3 +398,115 @@ def test_what_a_profile_prints_before_the_relay_is_skipped(tmp_path: Path) -> No
     staged.report_at_end(process)
     assert staged.output(process) == b"x"
     staged.close()
+
+
+# The keeper behind the link.
+
+
+def test_a_keeper_that_hangs_is_unreachable_until_it_goes_on(
+    staged: StagedPlace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(keeper_link, "_SIGN_BUDGET", 0.3)
+    monkeypatch.setattr(keeper_link, "_HELLO_BUDGET", 0.5)
+    link = staged.place.keeper
+    link.silence_limit, link._outage = 0.2, 0.5
+    process = staged.start("cat", stdin=True)
+    pid = link.about["pid"]
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        with pytest.raises(Unreachable):
+            staged.request("report", id=process.id)
+        assert not link.is_reachable
+    finally:
+        os.kill(pid, signal.SIGCONT)
+    staged.until(lambda: link.is_reachable)
+    staged.write(process, b"still there")
+    staged.until(lambda: staged.output(process) == b"still there")
+    staged.stop(process)
+
+
+def test_a_long_request_is_no_silence(staged: StagedPlace, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(keeper_link, "_SIGN_BUDGET", 0.3)
+    staged.place.keeper.silence_limit = 0.05
+    process = staged.start("cat", stdin=True)
+
+    async def wait_and_write() -> None:
+        waiting = asyncio.ensure_future(
+            staged.place.keeper.request("wait_output", id=process.id, stream="out", after=0)
+        )
+        await asyncio.sleep(0.6)  # some times the limit
+        assert not waiting.done()
+        await staged.place.keeper.request("write", id=process.id, data="eA==", at=None)
+        assert (await waiting)["end"] == 1
+
+    staged.run(wait_and_write())
+    assert "keeper-silent" not in staged.notes
+    staged.stop(process)
+
+
+def test_a_keeper_whose_hello_cannot_be_taken_is_not_asked_at_full_speed(
+    staged: StagedPlace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The keeper of this machine starts a daemon for each connection that ends."""
+    tried = []
+
+    def fail(hello: protocol.Message) -> None:
+        tried.append(hello)
+        raise RuntimeError("a defect")
+
+    async def run() -> None:
+        asyncio.get_running_loop().set_exception_handler(lambda loop, context: None)
+        staged.place.keeper._on_hello = fail
+        assert staged.place.keeper._connection is not None
+        staged.place.keeper._connection.close()
+        await asyncio.sleep(1.0)  # so long it is counted
+
+    staged.run(run())
+    staged.place.keeper._on_hello = staged.hellos.append
+    assert 2 <= len(tried) <= 15
+
+
+def test_figures_come_again_after_a_relay_was_killed(staged: StagedPlace) -> None:
+    process = staged.start("cat", stdin=True)
+    pid = relay_pid(staged)
+    os.kill(pid, signal.SIGKILL)
+    staged.until(lambda: "relay-lost" in staged.notes)
+
+    async def measured() -> bool:
+        await staged.place.usage.fresh([process], max_age=0.0)
+        track = staged.place.usage.tracks.get(process.id)
+        return track is not None and bool(track.rss_bytes)
+
+    staged.until_async(measured)
+    assert relay_pid(staged) != pid
+    staged.stop(process)
+
+
+class _GonePlace(SharedPlace):
+    """Once, it is gone."""
+
+    has_been_gone = False
+
+    async def open_relay(self) -> RelayProcess:
+        if not self.has_been_gone:
+            self.has_been_gone = True
+            raise PlaceGone("it is gone")
+        return await super().open_relay()
+
+
+def test_a_call_that_finds_the_place_gone_does_not_hide_that(staged: StagedPlace) -> None:
+    async def run() -> None:
+        place = _GonePlace(staged)
+        for _ in range(2):
+            with pytest.raises(Unreachable, match="it is gone"):
+                await place.port_owner(1)
+            place.link.hurry()
+        with pytest.raises(PlaceGone):
+            await place.open()
+        await place.open()
+        peer = place.link._peer
+        place.close()
+        assert peer is not None
+        await peer.close()
+
+    staged.run(run())

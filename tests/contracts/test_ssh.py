@@ -112,6 +112,26 @@ def master_pid(server: SshServer) -> int:
     return int(done.stderr.partition("pid=")[2].partition(")")[0])
 
 
+# The client.
+
+
+def test_a_client_that_ends_before_it_reads_its_input_is_a_failure_with_a_reason(tmp_path: Path) -> None:
+    """As a control master that was just killed: with the event loop of the daemon, that was another error."""
+    uvloop = pytest.importorskip("uvloop")
+    program = tmp_path / "ssh"
+    program.write_text("#!/bin/sh\nexec 0<&-\necho 'Connection closed' >&2\nexit 255\n")
+    program.chmod(0o700)
+    client = SshClient("ssh", {"host": "there"}, {"PATH": f"{tmp_path}:{os.environ['PATH']}"})
+
+    async def run() -> list[BaseException | bytes]:
+        calls = (client.run(["true"], b"input" * 100_000) for _ in range(20))
+        return await asyncio.gather(*calls, return_exceptions=True)
+
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        found = {repr(one) for one in runner.run(run())}
+    assert found == {"SshFailed('there cannot be reached: Connection closed')"}
+
+
 # The link.
 
 

@@ -10,8 +10,9 @@ from tests.docs.shell import ROOT, commands_of, page_shell, pages
 
 #: How many commands a page marks as not run: they need a network, another program or service, or change the clone.
 NOT_RUN = {
-    "README.md": 5,
+    "README.md": 6,
     "docs/approvals.md": 4,
+    "docs/backends.md": 10,
     "docs/architecture.md": 3,
     "docs/benchmarks.md": 5,
     "docs/commands.md": 1,

@@ -230,7 +230,7 @@ def test_a_user_allows_nothing_that_the_strict_operator_asks_about(files: Files)
 
 
 def test_an_unknown_profile_is_an_error() -> None:
-    with pytest.raises(BadValue, match="profile has to be default or strict"):
+    with pytest.raises(BadValue, match="profile has to be default, strict or sandbox"):
         read_rules('profile = "lax"\n', "x.toml")
 
 

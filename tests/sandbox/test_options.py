@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -107,6 +109,24 @@ def test_a_bubblewrap_that_is_missing_or_not_allowed_is_named(home: Path, work: 
         b"holdfast: true: cannot run in a sandbox: bwrap: No permissions to create new namespace. "
         b"Next: see docs/sandbox.md for what a sandbox needs\n"
     )
+
+
+def sandbox_check(printed: bytes) -> dict[str, Any]:
+    return next(check for check in json.loads(printed)["checks"] if check["name"] == "sandbox")
+
+
+def test_doctor_says_what_is_missing(home: Path, work: Path) -> None:
+    fake = work / "bwrap"
+    fake.write_text("#!/bin/sh\necho 'bwrap: No permissions to create new namespace' >&2; exit 1\n")
+    fake.chmod(0o755)
+    broken = run_cli("doctor", "--json", env={"PATH": f"{work}:{os.environ['PATH']}"})
+    check = sandbox_check(broken.stdout)
+    assert (check["ok"], check["detail"]) == (False, "bwrap: No permissions to create new namespace")
+    run_cli("daemon", "stop")
+    (check,) = (
+        check for check in json.loads(run_cli("doctor", "--json").stdout)["checks"] if check["name"] == "sandbox"
+    )
+    assert check["ok"], check
 
 
 def test_without_bubblewrap(monkeypatch: pytest.MonkeyPatch, work: Path) -> None:

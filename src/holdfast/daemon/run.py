@@ -106,7 +106,9 @@ async def run(paths: Paths, settings: Settings, ready: Callable[[], None]) -> No
         context.background.start(context.place.login.refresh(), "login environment")
         context.background.start(context.secrets.relearn(context.places.all(), context.registry.owner), "secrets")
         vital = [
-            context.background.start(context.keeper.run(on_hello, recovery.on_fact), "keeper"),
+            context.background.start(
+                context.keeper.run(on_hello, partial(context.supervisor.apply_fact, None)), "keeper"
+            ),
             context.background.start(context.place.fd_store.run(), "fd store"),
         ]
         await context.places.reopen()

@@ -133,6 +133,8 @@ class ExecutionPlace(Bundles):
     """The `backend` of process objects."""
     key: str | None = None
     """Identifies the place among all of the instance; None for this machine."""
+    task: str = ""
+    """The task or session whose processes run in it; empty where all share it."""
     usage: Usage
     login: Login
     default_directory: str

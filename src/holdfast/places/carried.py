@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 
 def main(program: str, arguments: Sequence[str]) -> None:
-    """Run `keeper LIMIT DIRECTORY [RELEASE]`, `relay DIRECTORY [KEEPER...]`, `wait` or `files`.
+    """Run `keeper LIMIT DIRECTORY [RELEASE]`, `relay DIRECTORY [KEEPER...]`, `wait DIRECTORY IDLE` or `files`.
 
     `text PROGRAM [ARGUMENT...]` runs a program where stdin and stdout carry only text.
     """
@@ -18,7 +18,7 @@ def main(program: str, arguments: Sequence[str]) -> None:
 
         relay.main(arguments)
     elif program == "wait":
-        _wait()
+        _wait(*arguments)
     elif program == "files":
         from holdfast.places import file_program
 
@@ -43,19 +43,55 @@ def _keeper(limit: str, *arguments: str) -> None:
     keep()
 
 
-def _wait() -> None:
-    """The main process of a container: it reaps orphans, and ends on SIGTERM."""
+def _wait(directory: str, idle: str) -> None:
+    """The main process of a container: it reaps orphans, and ends on SIGTERM.
+
+    It also ends when the place in this directory was not used for `idle` seconds: a container that no daemon knows any
+    more does not stay for ever.
+    """
     import os
     import signal
 
     from holdfast.title import set_title
 
     set_title("main")
+    limit = float(idle)
     expected = {signal.SIGCHLD, signal.SIGTERM, signal.SIGINT}
     signal.pthread_sigmask(signal.SIG_BLOCK, expected)
-    while signal.sigwait(expected) == signal.SIGCHLD:
+    while True:
+        caught = signal.sigtimedwait(expected, min(limit / 4, 60.0))
+        if caught is None:
+            if _unused_for(directory) > limit:
+                return
+        elif caught.si_signo != signal.SIGCHLD:
+            return
         try:
             while os.waitpid(-1, os.WNOHANG)[0]:
                 pass
         except ChildProcessError:
             pass
+
+
+def _unused_for(directory: str) -> float:
+    """Seconds since a process was started or ended there, or a daemon came; 0 while there is a process or a relay."""
+    import os
+    import time
+
+    from holdfast_keeper.bundle import DONE, LIVE
+
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            with open(f"/proc/{pid}/comm") as file:
+                if file.read() == "holdfast-relay\n":
+                    return 0.0
+        except OSError:
+            continue
+    newest = os.stat(directory).st_mtime
+    for name in (LIVE, DONE):
+        try:
+            newest = max(newest, os.stat(f"{directory}/{name}").st_mtime)
+        except FileNotFoundError:
+            continue
+        if name == LIVE and os.listdir(f"{directory}/{name}"):
+            return 0.0
+    return time.time() - newest

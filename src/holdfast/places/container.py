@@ -48,7 +48,7 @@ _PAUSES = (0.3, 1.0, 2.0)
 _TRANSIENT = (
     *("timeout", "timed out", "temporarily", "try again", "connection reset", "connection refused", "unexpected eof"),
     *("is the docker daemon running", "too many requests", "service unavailable", "device or resource busy"),
-    *("bad gateway", "context deadline exceeded", "no such host", "is already in use", "being removed"),
+    *("bad gateway", "context deadline exceeded", "no such host", "is already in use", "already in progress"),
 )
 #: What they print of a container or image that does not exist.
 _MISSING = (
@@ -61,6 +61,8 @@ _LONGEST_ERROR = 300
 #: A container in which that many attempts in a row have not started a relay is broken.
 _MOST_FAILURES = 4
 _KEEPER_BUDGET = 15.0
+#: The container of a daemon that is away ends by itself that much later than the daemon would remove it.
+_IDLE_GRACE = 30.0
 
 #: Set by images for programs with their own C library; the main process of a container starts without them.
 _LOADER_VARIABLES = ("LD_PRELOAD", "LD_AUDIT")
@@ -104,30 +106,25 @@ class Engine:
         self.program = program
         self.environ = dict(environ)
 
-    async def run(
-        self, *arguments: str, budget: float = _ENGINE_BUDGET, with_errors: bool = False, may_repeat: bool = True
-    ) -> str:
-        """What a command prints, after further attempts where that may help. Raises EngineFailed.
-
-        `with_errors`: on stderr, too.
-        """
+    async def run(self, *arguments: str, budget: float = _ENGINE_BUDGET, may_repeat: bool = True) -> str:
+        """What a command prints, after further attempts where that may help. Raises EngineFailed."""
         for pause in _PAUSES if may_repeat else ():
             try:
-                return await self._run(arguments, budget, with_errors)
+                return await self._run(arguments, budget)
             except EngineFailed as failed:
                 text = str(failed).lower()
                 if failed.is_missing or not any(words in text for words in _TRANSIENT):
                     raise
             await asyncio.sleep(pause)
-        return await self._run(arguments, budget, with_errors)
+        return await self._run(arguments, budget)
 
-    async def _run(self, arguments: tuple[str, ...], budget: float, with_errors: bool) -> str:
+    async def _run(self, arguments: tuple[str, ...], budget: float) -> str:
         # Files, not pipes: what an engine starts in the background may keep a pipe open for ever.
         with (
             os.fdopen(os.memfd_create("output"), "r+b") as output,
             os.fdopen(os.memfd_create("errors"), "r+b") as errors,
         ):
-            code = await self._outcome(arguments, budget, output, output if with_errors else errors)
+            code = await self._outcome(arguments, budget, output, errors)
             for file in (output, errors):
                 file.seek(0)
             printed, complaint = output.read(), errors.read()
@@ -185,10 +182,6 @@ class Engine:
                 return None
             raise
         return _variables(config.get("Env"))
-
-    async def last_output(self, name: str) -> str:
-        """The last line that its main process wrote. Raises EngineFailed."""
-        return self.error_line(await self.run("logs", "--tail", "5", name, with_errors=True))
 
     async def remove(self, name: str) -> None:
         """Raises EngineFailed. One that does not exist is removed."""
@@ -306,7 +299,7 @@ class ContainerPlace(RemotePlace):
         async with self._alone():
             container = await self._existing()
             if container is None:
-                container = await self._make(runtime.argv(at, "wait"))
+                container = await self._make(runtime.argv(at, "wait", PLACE, str(self._options["idle"] + _IDLE_GRACE)))
             await asyncio.to_thread(self._prepare, container)
             self.environ = await self._environ_of(container)
         self._open_proc(container.pid)
@@ -358,24 +351,29 @@ class ContainerPlace(RemotePlace):
         if await self._engine.image_environ(image) is None:
             await self._engine.run("pull", "--quiet", image, budget=PULL_BUDGET)
         await asyncio.to_thread(os.makedirs, self.directory, 0o700, True)
-        arguments = self._arguments(argv)
+        found = await self._run(argv, self._options["user"])
+        user = await asyncio.to_thread(_user_of, found.pid)
+        if user is None or self._options["user"] or os.geteuid() in (0, user[0]):
+            return found
+        # The engine runs as root, and holdfast does not: processes there run as our user, or could not share files.
+        await self._engine.remove(found.id)
+        return await self._run(argv, f"{os.geteuid()}:{os.getegid()}")
+
+    async def _run(self, argv: list[str], user: str | None) -> Container:
+        arguments = self._arguments(argv, user)
         try:
-            await self._engine.run("run", "--detach", "--pull", "never", *arguments)
+            await self._engine.run("run", "--detach", "--rm", "--pull", "never", *arguments)
         except EngineFailed:
             # What was made and did not start would have the name.
             with contextlib.suppress(EngineFailed):
                 await self._engine.remove(self.container_name)
             raise
         found = await self._engine.find(self.container_name)
-        if found is not None and found.is_running:
-            return found
-        why = ""
-        with contextlib.suppress(EngineFailed):
-            why = await self._engine.last_output(self.container_name)
-            await self._engine.remove(self.container_name)
-        raise EngineFailed(f"the main process of the container ended at once: {why or 'it printed nothing'}")
+        if found is None or not found.is_running:
+            raise EngineFailed("the main process of the container ended at once")
+        return found
 
-    def _arguments(self, argv: list[str]) -> list[str]:
+    def _arguments(self, argv: list[str], user: str | None) -> list[str]:
         options = self._options
         words = ["--name", self.container_name]
         words += ["--label", f"{INSTANCE_LABEL}={self._site.instance}", "--label", f"{PLACE_LABEL}={self.key}"]
@@ -385,7 +383,8 @@ class ContainerPlace(RemotePlace):
             words += ["--mount", mount(source, target, mode == ["ro"])]
         variables = {**options["env"], **dict.fromkeys(_LOADER_VARIABLES, "")}
         words += [word for name, value in variables.items() for word in ("--env", f"{name}={value}")]
-        for name, flag in (("user", "--user"), ("network", "--network"), ("cwd", "--workdir")):
+        words += ["--user", user] if user else []
+        for name, flag in (("network", "--network"), ("cwd", "--workdir")):
             words += [flag, options[name]] if options[name] else []
         for name, flag in (("memory", "--memory"), ("cpus", "--cpus"), ("pids", "--pids-limit")):
             words += [flag, str(options[name])] if options[name] else []
@@ -397,11 +396,13 @@ class ContainerPlace(RemotePlace):
 
     def _prepare(self, container: Container) -> None:
         """Record the container, and let its user write into the directory of the place. Raises OSError."""
-        files.replace(self._mark_file, json.dumps(container.mark).encode(), finish=os.fsync)
         user = _user_of(container.pid)
-        found = os.stat(self.directory)
-        if user is None or user[0] == found.st_uid:
-            return
+        if user is not None and user[0] != os.stat(self.directory).st_uid:
+            self._share(user)
+        os.utime(self.directory)  # it is used: see the program `wait`
+        files.replace(self._mark_file, json.dumps(container.mark).encode(), finish=os.fsync)
+
+    def _share(self, user: tuple[int, int]) -> None:
         if os.geteuid() != 0:
             mine = f"{os.getuid()}:{os.getgid()}"
             raise EngineFailed(

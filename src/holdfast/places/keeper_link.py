@@ -28,8 +28,10 @@ from holdfast_keeper.protocol import Message
 _NO_ANSWER = "the keeper does not answer"
 _SEE = "holdfast doctor"
 _HELLO_BUDGET = 10.0
-#: The rid of every hello; other requests count from 1.
-_HELLO = 0
+#: Until a keeper that was asked for a sign of life must have answered.
+_SIGN_BUDGET = 5.0
+#: The rids of every hello and of every request for a sign of life; other requests count from 1.
+_HELLO, _SIGN = 0, -1
 _FIRST_PAUSE = 0.002
 _LONGEST_PAUSE = 1.0
 
@@ -92,6 +94,8 @@ class KeeperLink:
         self._note = note
         self._on_hello: Callable[[Message], None] = _ignore
         self._on_fact: Callable[[Message], None] = _ignore
+        #: Facts that came after a hello that is still being compared; None when none is.
+        self._held_facts: list[Message] | None = None
         self._rids = itertools.count(1)
         self._open: dict[int, _Request] = {}
         self._connection: _KeeperConnection | None = None
@@ -104,6 +108,11 @@ class KeeperLink:
         self.trouble: str | None = None
         #: What the keeper said of itself last: pid, anchor_pid, cgroup, version, release, offers.
         self.about: Message = {}
+        #: Without a sign of life for so many seconds while requests are open, the keeper is asked for one. A keeper
+        #: that hangs counts as unreachable then. None: requests wait for it.
+        self.silence_limit: float | None = None
+        self._watch: asyncio.TimerHandle | None = None
+        self._sign_asked_at: float | None = None
 
     @property
     def release(self) -> str | None:
@@ -152,6 +161,18 @@ class KeeperLink:
         self._send(request)
         return answer
 
+    def hold_facts(self) -> list[Message]:
+        """Hold back the facts that come from now on, and drop those that were held back before."""
+        self._held_facts = []
+        return self._held_facts
+
+    def release_facts(self, held: list[Message]) -> None:
+        """Give out what was held back, in its order; facts that come later are given out at once."""
+        if self._held_facts is held:
+            self._held_facts = None
+            for fact in held:
+                self._on_fact(fact)
+
     async def run(self, on_hello: Callable[[Message], None], on_fact: Callable[[Message], None]) -> None:
         """Keep a connection to the keeper, for ever. Cancel it to close that. The callbacks must not wait.
 
@@ -165,12 +186,18 @@ class KeeperLink:
             while True:
                 try:
                     connection = await self._connect()
-                    pause = _FIRST_PAUSE
+                    began = time.monotonic()
                     try:
                         await connection.cut
                     finally:
                         connection.close()
                     self._note("keeper-lost")
+                    if time.monotonic() - began > _LONGEST_PAUSE:
+                        pause = _FIRST_PAUSE
+                    else:  # not at full speed, where each connection ends at once
+                        self._lost()
+                        await asyncio.sleep(pause)
+                        pause = min(pause * 2, _LONGEST_PAUSE)
                 except PlaceGone as gone:
                     self._settle_awaiting(gone)
                     raise
@@ -217,7 +244,10 @@ class KeeperLink:
     def _on_message(self, connection: _KeeperConnection, message: Message) -> None:
         rid = message.get("rid")
         if rid is None:
-            self._on_fact(message)
+            if self._held_facts is None:
+                self._on_fact(message)
+            else:
+                self._held_facts.append(message)
         elif rid == _HELLO:
             self._greeted(connection, message)
         elif (request := self._open.get(rid)) is not None and not request.answer.done():
@@ -248,6 +278,39 @@ class KeeperLink:
         if self._connection is not None and self._connection.is_open:
             request.was_sent = True
             self._connection.send(request.frame)
+            if self._watch is None and self.silence_limit is not None:
+                self._watch_for(self.silence_limit)
+
+    def check(self) -> None:
+        """Ask for a sign of life now."""
+        if self._watch is not None:
+            self._watch.cancel()
+        if self._connection is not None and self._connection.is_open:
+            self._ask_for_sign(self._connection)
+
+    def _watch_for(self, seconds: float) -> None:
+        self._watch = asyncio.get_running_loop().call_later(seconds, self._look)
+
+    def _ask_for_sign(self, connection: _KeeperConnection) -> None:
+        self._sign_asked_at = time.monotonic()
+        connection.send(_frame({"rid": _SIGN, "op": "usage"}))
+        self._watch_for(_SIGN_BUDGET)
+
+    def _look(self) -> None:
+        """Has it sent anything lately?"""
+        self._watch = None
+        connection, limit = self._connection, self.silence_limit
+        asked_at, self._sign_asked_at = self._sign_asked_at, None
+        if connection is None or not connection.is_open or limit is None:
+            return
+        if asked_at is not None and connection.heard_at < asked_at:
+            self._note("keeper-silent")
+            connection.close()
+        elif self._open:
+            if time.monotonic() - connection.heard_at < limit:
+                self._watch_for(limit)
+            else:
+                self._ask_for_sign(connection)
 
     def _lost(self) -> None:
         """No connection: what was sent and may not be repeated has failed, the rest waits for a while."""
@@ -286,6 +349,7 @@ class _KeeperConnection(asyncio.Protocol):
         self._transport: asyncio.Transport | None = None
         self.greeted: asyncio.Future[None] = loop.create_future()
         self.cut: asyncio.Future[None] = loop.create_future()
+        self.heard_at = time.monotonic()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
@@ -304,6 +368,7 @@ class _KeeperConnection(asyncio.Protocol):
         self._transport.abort()
 
     def data_received(self, data: bytes) -> None:
+        self.heard_at = time.monotonic()
         try:
             messages = self._decoder.feed(data)
         except protocol.ProtocolError as broken:

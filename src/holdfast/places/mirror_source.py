@@ -39,8 +39,8 @@ Ends = dict[str, int]
 
 
 def is_mirrored(name: str) -> bool:
-    """Whether a file of a bundle is copied: its spec, and its logs with their index."""
-    return name == bundle.SPEC or _SEGMENT.match(name) is not None or _TIMES.match(name) is not None
+    """Whether a file of a bundle is copied: spec and state, and its logs with their index."""
+    return name in (bundle.SPEC, bundle.STATE) or _SEGMENT.match(name) is not None or _TIMES.match(name) is not None
 
 
 class _Sync:
@@ -110,13 +110,12 @@ class RelayOutput:
         self._sources[process_id] = BundleSource(process_id, bundle.LIVE, sizes)
 
     def send_spec(self, process_id: str) -> None:
-        """Send the spec of a bundle that runs, unless the daemon has it."""
+        """Send the spec of a bundle that is not complete there, unless the daemon has it."""
         source = self._sources.setdefault(process_id, BundleSource(process_id))
         if bundle.SPEC in source.sizes:
             return
-        path = f"{self._directory}/{bundle.LIVE}/{process_id}/{bundle.SPEC}"
         try:
-            with open(path, "rb") as file:
+            with open(f"{bundle.find(self._directory, process_id)}/{bundle.SPEC}", "rb") as file:
                 content, mtime = file.read(), os.fstat(file.fileno()).st_mtime_ns
         except FileNotFoundError:
             return
@@ -222,6 +221,8 @@ class BundleSource:
         self._state = state
         self.sizes = dict(sizes or {})
         self.ends: Ends = {}
+        #: The state file and its time, as they were sent.
+        self._recorded: tuple[bytes, int] | None = None
         #: The inodes of the indexes that were sent: one that was rewritten is another file.
         self._inodes: dict[str, int] = {}
 
@@ -237,10 +238,14 @@ class BundleSource:
             if state == bundle.LIVE != self._state:
                 output.message({"state": state, "id": self._id})
                 self._state = state
+            recorded = _read_state(directory)  # before the sizes: an end is recorded when its output is in the log
             files = _list(directory)
             for file in files:
                 yield from self._send_file(directory, file, output)
-            dropped = self.sizes.keys() - {file.name for file in files}
+            if recorded is not None and recorded != self._recorded:
+                content, mtime = self._recorded = recorded
+                output.message({"put": bundle.STATE, "id": self._id, "mtime": mtime}, [content])
+            dropped = self.sizes.keys() - {file.name for file in files} - {bundle.STATE}
             if dropped:
                 output.message({"drop": sorted(dropped), "id": self._id})
                 for name in dropped:
@@ -304,11 +309,23 @@ def _open_bundle(place: str, process_id: str) -> tuple[str, int] | None:
     return None
 
 
+def _read_state(directory: int) -> tuple[bytes, int] | None:
+    """The content of the state file, and its time; None where there is none yet."""
+    try:
+        fd = os.open(bundle.STATE, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW, dir_fd=directory)
+    except FileNotFoundError:
+        return None
+    try:
+        return os.pread(fd, bundle.STATE_SIZE, 0), os.fstat(fd).st_mtime_ns
+    finally:
+        os.close(fd)
+
+
 def _list(directory: int) -> list[_File]:
-    """The files that are copied: the spec, indexes, and segments in the order of their offsets."""
+    """The files that are copied: the spec, indexes, and segments in the order of their offsets. Not the state."""
     files = []
     for name in os.listdir(directory):
-        if is_mirrored(name):
+        if is_mirrored(name) and name != bundle.STATE:
             try:
                 found = os.stat(name, dir_fd=directory, follow_symlinks=False)
             except FileNotFoundError:

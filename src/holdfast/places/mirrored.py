@@ -11,6 +11,7 @@ import asyncio
 import os
 import select
 import socket
+import threading
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from typing import Any, cast
@@ -153,6 +154,7 @@ class MirroredPlace(RemotePlace):
         self._mirror = Mirror(directory)
         #: The control streams: where the thread writes what comes from the keeper, and the other direction.
         self._streams: dict[int, tuple[socket.socket, _StreamEnd]] = {}
+        self._stream_lock = threading.Lock()
         self.link.on_message = self._take
         self.link.on_cut = self._close_streams
 
@@ -190,35 +192,35 @@ class MirroredPlace(RemotePlace):
         """In the thread that reads."""
         if "stream" not in message:
             return self._mirror.take(reader, message)
-        number = message["stream"]
-        stream = self._streams.get(number)
-        if stream is not None:
-            try:
-                if message.get("end"):
-                    stream[0].shutdown(socket.SHUT_WR)
-                else:
-                    _send_all(stream[0], message["raw"][0])
-            except OSError:  # the daemon has closed it
-                pass
+        view = memoryview(b"" if message.get("end") else message["raw"][0])
+        while (stream := self._send(message["stream"], view)) is not None and (view := view[stream[1] :]):
+            select.select([], [stream[0]], [])
         return True
 
+    def _send(self, number: int, view: memoryview) -> tuple[int, int] | None:
+        """Pass on what comes from the keeper: the descriptor and how much it took; None when the stream is closed."""
+        with self._stream_lock:  # the loop closes them
+            stream = self._streams.get(number)
+            if stream is None:
+                return None
+            try:
+                if not view:
+                    stream[0].shutdown(socket.SHUT_WR)
+                return stream[0].fileno(), stream[0].send(view) if view else 0
+            except BlockingIOError:
+                return stream[0].fileno(), 0
+            except OSError:  # the daemon has closed it
+                return None
+
     def _end_stream(self, number: int) -> None:
-        stream = self._streams.pop(number, None)
-        if stream is not None:
-            with suppress(OSError):
-                stream[0].shutdown(socket.SHUT_RDWR)
-            stream[0].close()
+        with self._stream_lock:
+            stream = self._streams.pop(number, None)
+            if stream is not None:
+                with suppress(OSError):
+                    stream[0].shutdown(socket.SHUT_RDWR)
+                stream[0].close()
 
     def _close_streams(self) -> None:
         for number, (_, end) in list(self._streams.items()):
             end.close()
             self._end_stream(number)
-
-
-def _send_all(sock: socket.socket, data: bytes) -> None:
-    view = memoryview(data)
-    while view:
-        try:
-            view = view[sock.send(view) :]
-        except BlockingIOError:
-            select.select([], [sock], [])

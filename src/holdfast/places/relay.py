@@ -99,7 +99,10 @@ class _ControlStream(asyncio.Protocol):
     What concerns a bundle is passed on behind the bytes of that bundle.
     """
 
-    def __init__(self, number: int, output: RelayOutput, on_message: Callable[[str, Message], None]) -> None:
+    def __init__(
+        self, number: int, output: RelayOutput, on_message: Callable[[str, Message], None], finished: list[str]
+    ) -> None:
+        self.finished = finished
         self._number = number
         self._output = output
         self._on_message = on_message
@@ -149,7 +152,13 @@ class _ControlStream(asyncio.Protocol):
             self._send(message, "")
 
     def _greet(self, message: Message) -> None:
-        """The specs of all processes go first. The end of one is reported behind its output, as a fact."""
+        """The specs of all processes go first. The end of one is reported behind its output, as a fact.
+
+        `finished` has those that are archived and that the daemon may not know.
+        """
+        message["ok"]["finished"] = self.finished
+        for process_id in self.finished:
+            self._output.send_spec(process_id)
         ended = [report for report in message["ok"]["live"] if _is_recent_end(report)]
         message["ok"]["live"] = [
             _without_end(report) if report in ended else report for report in message["ok"]["live"]
@@ -198,6 +207,8 @@ class Relay:
         self._reading_login: asyncio.Task[None] | None = None
         self._streams: dict[int, _ControlStream] = {}
         self._is_mirrored = False
+        #: Bundles that were complete when the daemon connected, and not yet so in its copy.
+        self._finished: list[str] = []
         self._followed: dict[str, asyncio.Task[None]] = {}
         #: Those that were run again while their last run was still followed.
         self._run_again: set[str] = set()
@@ -282,7 +293,8 @@ class Relay:
     async def _op_control(self, rid: int, ask: Message) -> Message:
         """A control stream to the keeper; its number is that of the call."""
         sock = await self._connect(ask)
-        stream = _ControlStream(rid, self._output, self._on_message)
+        stream = _ControlStream(rid, self._output, self._on_message, self._finished)
+        self._finished = []
         await asyncio.get_running_loop().create_unix_connection(lambda: stream, sock=sock)
         self._streams[rid] = stream
         return {"pids": sorted(self.place.keeper_pids)}
@@ -307,6 +319,7 @@ class Relay:
             self._follow(process_id)
         for process_id in _names(f"{self.place.directory}/done"):
             if process_id not in self._output.complete:
+                self._finished.append(process_id)
                 self._output.sync(process_id)
 
     def _on_message(self, what: str, message: Message) -> None:

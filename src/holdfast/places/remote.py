@@ -21,7 +21,7 @@ from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Se
 from types import MappingProxyType
 from typing import Any, NamedTuple, cast
 
-from holdfast.errors import HoldfastError, Unreachable, from_wire
+from holdfast.errors import BadValue, HoldfastError, Unreachable, from_wire
 from holdfast.light_json import dump_bytes, load_bytes
 from holdfast.model.addresses import HttpTarget
 from holdfast.model.process import HeldProcess, Leftover, ProcessId
@@ -34,6 +34,7 @@ from holdfast.places.base import (
     HelperResult,
     InputState,
     Measures,
+    PlaceGone,
     PortOwner,
     PortState,
     ProcessInfo,
@@ -235,6 +236,7 @@ class RelayPeer(asyncio.BaseProtocol):
         self._watch: asyncio.TimerHandle | None = None
         self.hello: asyncio.Future[Message] = self._loop.create_future()
         self.cut: asyncio.Future[str] = self._loop.create_future()
+        self._closing: asyncio.Future[None] | None = None
         self._thread = threading.Thread(target=self._read, name="relay", daemon=True)
 
     async def begin(self) -> None:
@@ -296,6 +298,8 @@ class RelayPeer(asyncio.BaseProtocol):
             self.send({"rid": rid, "op": op, **arguments})
             async with asyncio.timeout(budget):
                 return await answer
+        except protocol.ProtocolError as too_long:
+            raise BadValue("this is too long for a message to the place") from too_long
         except TimeoutError:
             if answer.done() and not answer.cancelled():
                 raise
@@ -322,6 +326,12 @@ class RelayPeer(asyncio.BaseProtocol):
             self._loop.call_soon_threadsafe(self.lose, why)
 
     def _take(self, message: Message) -> None:
+        try:
+            self._apply(message)
+        except (KeyError, TypeError, ValueError, AttributeError) as wrong:
+            self.lose(f"the relay there does not keep to the protocol: {wrong!r}")
+
+    def _apply(self, message: Message) -> None:
         if "hello" in message and not self.hello.done():
             self.hello.set_result(message["hello"])
             return
@@ -358,7 +368,12 @@ class RelayPeer(asyncio.BaseProtocol):
             self._relay.process.kill()
 
     async def close(self) -> None:
-        """When this returns, the thread has ended, and with it all that was written by it."""
+        """When this returns, the thread has ended, and with it all that was written by it. May be called again."""
+        if self._closing is None:  # each descriptor is closed once: its number may be another one's afterwards
+            self._closing = asyncio.ensure_future(self._close())
+        await asyncio.shield(self._closing)
+
+    async def _close(self) -> None:
         self.lose("the connection was closed")
         if self._thread.ident is not None:
             await asyncio.to_thread(self._thread.join)
@@ -394,6 +409,9 @@ class RelayLink:
         self._not_before = 0.0
         self._hurry = asyncio.Event()
         self._is_closed = False
+        #: A call has found that the place is gone, and `open` has not said so yet.
+        self._gone: PlaceGone | None = None
+        self._closing: asyncio.Task[None] | None = None
         #: What the relay said of itself last.
         self.about: Message = {}
         #: Why there is no connection; None while there is one, or was never one.
@@ -439,15 +457,26 @@ class RelayLink:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(left):
                     await self._hurry.wait()
-        return await self._opened()
+        try:
+            return await self._opened()
+        except PlaceGone:
+            self._gone = None
+            raise
+
+    def open_soon(self) -> None:
+        """Open it in the background, where that is due."""
+        if not self.is_open and self._opening is None and time.monotonic() >= self._not_before:
+            self._begin_opening()
+
+    def _begin_opening(self) -> asyncio.Task[RelayPeer]:
+        self._opening = asyncio.ensure_future(self._connect())
+        self._opening.add_done_callback(self._finished)
+        return self._opening
 
     async def _opened(self) -> RelayPeer:
         if self._peer is not None and self._peer.is_open:
             return self._peer
-        if self._opening is None:
-            self._opening = asyncio.ensure_future(self._connect())
-            self._opening.add_done_callback(self._finished)
-        return await asyncio.shield(self._opening)
+        return await asyncio.shield(self._opening or self._begin_opening())
 
     def _finished(self, opening: asyncio.Task[RelayPeer]) -> None:
         self._opening = None
@@ -457,6 +486,7 @@ class RelayLink:
         if failed is None:
             self._pause, self.trouble = 0.0, None
             return
+        self._gone = failed if isinstance(failed, PlaceGone) else None
         self._pause = min(_LONGEST_PAUSE, max(_FIRST_PAUSE, self._pause * 2))
         self._not_before = time.monotonic() + self._pause
         self.trouble = failed if isinstance(failed, OSError) else OSError(str(failed))
@@ -465,6 +495,8 @@ class RelayLink:
     async def _connect(self) -> RelayPeer:
         if self._is_closed:
             raise ConnectionAbortedError("the place is closed")
+        if self._gone is not None:
+            raise self._gone
         if self._peer is not None:
             await self._peer.close()
             self._peer = None
@@ -484,6 +516,9 @@ class RelayLink:
         except HoldfastError as failed:
             await peer.close()
             raise ConnectionError(failed.message) from failed
+        except (KeyError, TypeError, ValueError, AttributeError, Refused) as wrong:
+            await peer.close()
+            raise ConnectionError(f"the relay there does not keep to the protocol: {wrong!r}") from wrong
         except BaseException:
             await peer.close()
             raise
@@ -499,14 +534,12 @@ class RelayLink:
             self._note("relay-lost", why=why)
         self.on_cut()
 
-    def cut(self, why: str) -> None:
-        """Give up a connection that is of no use."""
-        if self._peer is not None:
-            self._peer.lose(why)
-
     def close(self) -> None:
         self._is_closed = True
-        self.cut("the place is closed")
+        if self._peer is not None:
+            self._peer.lose("the place is closed")
+            with contextlib.suppress(RuntimeError):  # the loop has ended
+                self._closing = asyncio.get_running_loop().create_task(self._peer.close())
 
 
 class RemoteUsage(UsageSampler):
@@ -520,7 +553,10 @@ class RemoteUsage(UsageSampler):
         return asyncio.ensure_future(self._read_there(work))
 
     async def _read_there(self, work: list[tuple[Target, Track]]) -> None:
-        if not work or not self._link.is_open:
+        if not work:
+            return
+        if not self._link.is_open:
+            self._link.open_soon()
             return
         processes = [
             [target.id, target.pid, None, target.group, target.memory_group, False, False] for target, _ in work
@@ -584,8 +620,8 @@ class RemotePlace(ExecutionPlace):
     refused = MappingProxyType(
         {
             "sudo": "the password helper works on this machine only",
-            "on_boot": "nothing tells when the place was booted",
-            **dict.fromkeys(("sandbox", "writable", "network"), "a sandbox is of this machine"),
+            "on_boot": "the place is not booted with this machine",
+            **dict.fromkeys(("sandbox", "writable", "network"), "a sandbox exists on this machine only"),
         }
     )
 
@@ -598,6 +634,8 @@ class RemotePlace(ExecutionPlace):
         self._loop = asyncio.get_running_loop()
         self.link = RelayLink(self.open_relay, note)
         self.link.begin = self._begin
+        self.link.on_cut = self.keeper.check
+        self.keeper.silence_limit = _SILENCE_LIMIT
         self.usage = RemoteUsage(running, self.link)
         self.login = RemoteLogin(self.link)
         self.default_directory = "/"

@@ -155,12 +155,16 @@ class SshClient:
         return output
 
     async def _run(self, argv: Sequence[str], data: bytes, budget: float) -> tuple[int, bytes, str]:
-        # Not a pipe: the control master keeps it open.
+        # Not pipes: the control master keeps that of errors open, and uvloop cannot write to a program that has ended.
         errors = os.memfd_create("ssh-errors", os.MFD_CLOEXEC)
+        source = os.memfd_create("ssh-input", os.MFD_CLOEXEC)
         try:
+            with os.fdopen(os.dup(source), "wb") as file:
+                file.write(data)
+            os.lseek(source, 0, os.SEEK_SET)
             child = await asyncio.create_subprocess_exec(
                 *argv,
-                stdin=asyncio.subprocess.PIPE,
+                stdin=source,
                 stdout=asyncio.subprocess.PIPE,
                 stderr=errors,
                 env=self.environ,
@@ -168,7 +172,7 @@ class SshClient:
             )
             try:
                 async with asyncio.timeout(budget):
-                    output, _ = await child.communicate(data)
+                    output, _ = await child.communicate()
             except TimeoutError:
                 raise SshFailed(f"{self.host} has not answered within {budget:g} s") from None
             finally:
@@ -179,6 +183,7 @@ class SshClient:
         except FileNotFoundError:
             raise SshFailed("ssh is not installed: apt-get install openssh-client") from None
         finally:
+            os.close(source)
             os.close(errors)
 
     async def drop_hung_master(self) -> None:

@@ -28,7 +28,7 @@ _AN_OBJECT = "pass an object that fits the schema"
 _ORDER = {
     "terminal": (
         *("command", "background", "timeout", "workdir", "pty", "notify_on_complete", "watch_patterns"),
-        *("check_interval", "sandbox"),
+        "check_interval",
     ),
     "process": ("action", "session_id", "data", "timeout", "offset", "limit"),
 }
@@ -46,6 +46,7 @@ class TerminalCall(NamedTuple):
     watch: list[str]
     check_interval: float | None
     sandbox: bool | None
+    """Not in the schema: a note names it to a model whose commands run in a sandbox."""
     notes: list[str]
 
 

@@ -50,7 +50,6 @@ _TERMINAL_PARAMETERS: Schema = {
             "watch, and you are notified of the end instead.",
         },
         "check_interval": {"type": "number", "minimum": 0, "description": "Seconds between notices of new output."},
-        "sandbox": {"type": "boolean", "description": "false: run outside the sandbox, if the user approves."},
     },
     "required": ["command"],
     "additionalProperties": False,

@@ -33,6 +33,8 @@ class NeighbourPlace(LocalPlace):
     async def connect(self) -> socket.socket:
         if os.path.exists(f"{self._signpost}/barrier"):
             raise OSError("there is a barrier")
+        if os.path.exists(f"{self._signpost}/defect"):
+            raise ZeroDivisionError("a defect of this backend")
         if not os.path.exists(f"{self._signpost}/signpost"):
             raise PlaceGone("the signpost is gone")
         return await super().connect()

@@ -80,12 +80,13 @@ async def _obstacle(context: DaemonContext, meta: Meta) -> str | None:
         return "its stop command runs outside"
     if meta.ready_http is not None and meta.network != "host":
         return "it has no network there, and is to answer over HTTP"
-    if context.keeper.is_reachable and "sandbox" not in context.keeper.about.get("offers", ()):
-        return "the keeper has no fork server, or is of an older release"
+    place = context.places.get(meta.place)
     try:
-        await asyncio.to_thread(context.place.sandbox_argv, meta.cwd, meta.writable, meta.network or "none")
+        await asyncio.to_thread(place.sandbox_argv, meta.cwd, meta.writable, meta.network or "none")
     except (Unsupported, BadValue) as refused:
         return refused.message
+    if place.keeper.is_reachable and "sandbox" not in place.keeper.about.get("offers", ()):
+        return "the keeper has no fork server, or is of an older release"
     return None
 
 

@@ -11,8 +11,10 @@ import contextlib
 import json
 import os
 import time
+import traceback
 from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from holdfast import files
@@ -36,6 +38,8 @@ from holdfast_keeper.protocol import Message
 _LEAVE_TIMEOUT = 2.0
 #: How often places are looked at that may be unused.
 _IDLE_PAUSE = 5.0
+#: After the code of a backend has failed, until it is tried again.
+_FAILED_PAUSE = 1.0
 _FILE = "place.json"
 
 
@@ -174,7 +178,7 @@ class Places:
             place = self.backend(spec.backend).open(spec, site)
         except HoldfastError as failed:
             place = AbsentPlace(spec.backend, site, failed.message)
-        place.key, place.name = key, spec.backend
+        place.key, place.name, place.task = key, spec.backend, spec.task
         place.keeper.backend = spec.backend
         return place
 
@@ -253,12 +257,16 @@ class Places:
 
         def on_hello(hello: Message) -> None:
             place.fd_store.hurry()
-            recovery.on_hello(hello)
+            forgotten = set(_names(f"{self._directory}/{key}/forgotten"))
+            finished = [name for name in hello.get("finished", ()) if name not in forgotten]
+            recovery.on_hello({**hello, "finished": finished})
             self._background.start(place.login.refresh(), "login environment")
             self._background.start(self._forget_forgotten(place), "forget")
 
         opened.tasks = [
-            self._background.start(self._hold(place, on_hello, recovery.on_fact), f"place {key}"),
+            self._background.start(
+                self._hold(place, on_hello, partial(self.supervisor.apply_fact, key)), f"place {key}"
+            ),
             self._background.start(place.fd_store.run(), "fd store"),
             self._background.start(place.usage.run(), "sampler"),
         ]
@@ -276,7 +284,14 @@ class Places:
 
         place.keeper.on_change = on_change
         try:
-            await place.keeper.run(on_hello, on_fact)
+            while True:
+                try:
+                    await place.keeper.run(on_hello, on_fact)
+                except PlaceGone:
+                    raise
+                except Exception:  # noqa: BLE001 - a defect of a backend must not make its place unreachable for ever
+                    note("place-failed", place=key, why=traceback.format_exc())
+                await asyncio.sleep(_FAILED_PAUSE)
         except PlaceGone as gone:
             note("place-gone", place=key, why=str(gone))
             self._announce("place.gone", key, why=str(gone))

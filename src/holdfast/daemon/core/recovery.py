@@ -36,31 +36,19 @@ class Recovery:
         #: The part that was started anew: this daemon, until its first comparison is done; after that a keeper.
         self._new_part = "daemon"
         self._comparing = asyncio.Lock()
-        #: Facts that came after a hello that is still being compared; None when none is.
-        self._held_back: list[Message] | None = None
 
     def on_hello(self, hello: Message) -> None:
         """Compare the keeper's hello with the registry, as the registry is now."""
         ours = (process for process in self._registry.all.values() if process.meta.place == self._place.key)
         open_ = [process.id for process in ours if not process.output_closed]
         known = [process_id for process_id in open_ if not self._supervisor.turn(process_id).locked()]
-        later = self._held_back = list[Message]()  # facts of an earlier keeper are in this hello, too
+        later = self._place.keeper.hold_facts()  # those of an earlier keeper are in this hello, too
         live = [report for report in hello["live"] if self._is_ours(report["id"])]
-        self._background.start(self._compare(live, known, later), "compare")
-
-    def on_fact(self, fact: Message) -> None:
-        """Apply a fact of the keeper after the hello that came before it, which may take longer."""
-        if not self._is_ours(fact["id"]):
-            return
-        if self._held_back is not None:
-            self._held_back.append(fact)
-        else:
-            self._supervisor.apply_fact(fact)
+        finished = [ProcessId(name) for name in hello.get("finished", ()) if is_id(name) and self._is_ours(name)]
+        self._background.start(self._compare(live, known, finished, later), "compare")
 
     def _is_ours(self, process_id: str) -> bool:
-        """Whether it may be a process of this place. The keeper of a container must not speak for others."""
-        process = self._registry.get(ProcessId(process_id))
-        return process is None or process.meta.place == self._place.key
+        return self._supervisor.is_of(process_id, self._place.key)
 
     async def complete(self, budget: float) -> None:
         """Returns when the registry agrees with the keeper and the bundles, or when the budget is spent."""
@@ -71,30 +59,33 @@ class Recovery:
         except TimeoutError:
             note("recovery-incomplete")
 
-    async def _compare(self, live: list[Report], known: list[ProcessId], later: list[Message]) -> None:
+    async def _compare(
+        self, live: list[Report], known: list[ProcessId], finished: list[ProcessId], later: list[Message]
+    ) -> None:
         """Apply a hello, then the facts that came after it."""
         try:
             async with self._comparing:
-                await self._apply_hello(live, known)
+                await self._apply_hello(live, known, finished)
         finally:
-            if self._held_back is later:
-                self._held_back = None
-            for fact in later:
-                self._supervisor.apply_fact(fact)
+            self._place.keeper.release_facts(later)
 
-    async def _apply_hello(self, live: list[Report], known: list[ProcessId]) -> None:
-        """Those of `known`, which were open when the hello came, have ended or are lost if it does not name them."""
+    async def _apply_hello(self, live: list[Report], known: list[ProcessId], finished: list[ProcessId]) -> None:
+        """Those of `known`, which were open when the hello came, have ended or are lost if it does not name them.
+
+        Those of `finished` have ended in a place that could not be reached, and may have no row.
+        """
         reported = {ProcessId(report["id"]) for report in live}
-        unknown = [report for report in live if self._registry.get(report["id"]) is None]
-        rebuilt = await asyncio.to_thread(self._rebuild_all, [report["id"] for report in unknown])
+        unknown = [name for name in [*reported, *finished] if self._registry.get(name) is None]
+        rebuilt = await asyncio.to_thread(self._rebuild_all, list(unknown))
         for process in rebuilt:
             self._supervisor.show(process)
         await asyncio.gather(*map(self._adopt, live))
         taken_over = reported & {*known, *(process.id for process in rebuilt)}
         await asyncio.gather(*(self._announce(process_id, self._new_part) for process_id in taken_over))
         self._new_part = "keeper"
-        await asyncio.gather(*(self._request_report(process_id) for process_id in known if process_id not in reported))
-        note("compared", live=len(live), missing=len(set(known) - reported))
+        missing = {*known, *(process.id for process in rebuilt)} - reported
+        await asyncio.gather(*map(self._request_report, missing))
+        note("compared", live=len(live), missing=len(missing))
         self._compared.set()
 
     async def _adopt_finished(self) -> None:
@@ -167,6 +158,8 @@ class Recovery:
         """A process from the spec in its bundle; None when that cannot be read."""
         try:
             meta = replace(Meta.from_json(self._place.spec(process_id)["meta"]), place=self._place.key)
+            if self._place.task and self._place.task not in (meta.task, meta.session):
+                raise ValueError("it is of another task than its place")
         except (OSError, ValueError, KeyError, TypeError, AttributeError) as broken:
             note("bundle-unreadable", process=process_id, why=repr(broken))
             return None

@@ -86,8 +86,15 @@ class Supervisor:
         """To be held while the state of this process is being changed. First come, first served."""
         return self._turns[process_id]
 
-    def apply_fact(self, fact: dict[str, Any]) -> None:
-        """Apply a fact of a keeper. Does not wait; facts of one process keep their order."""
+    def is_of(self, process_id: str, place: str | None) -> bool:
+        """Whether it may be a process of this place. The keeper of a container must not speak for others."""
+        process = self._registry.get(ProcessId(process_id))
+        return process is None or process.meta.place == place
+
+    def apply_fact(self, place: str | None, fact: dict[str, Any]) -> None:
+        """Apply a fact of the keeper of a place. Does not wait; facts of one process keep their order."""
+        if not self.is_of(fact["id"], place):
+            return
         match fact["fact"]:
             case "adopted" | "ended" | "closed":
                 self._background.start(self.take(fact["report"]), fact["fact"])

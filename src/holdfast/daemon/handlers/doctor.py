@@ -6,6 +6,7 @@ import asyncio
 import os
 import resource
 import shutil
+import subprocess
 import sys
 from collections.abc import Callable
 from typing import NamedTuple
@@ -13,7 +14,7 @@ from typing import NamedTuple
 from holdfast.daemon.core.context import Call, DaemonContext, Message
 from holdfast.daemon.handlers.backends import state_of
 from holdfast.daemon.workers.screen import find_library
-from holdfast.errors import Unreachable
+from holdfast.errors import HoldfastError, Unreachable
 from holdfast.ops.daemon import Doctor
 from holdfast.places.keeper_link import Refused
 
@@ -23,6 +24,7 @@ _PIDFD_INFO = (6, 15)
 _KEEPER_TIMEOUT = 1.0
 #: For the answer of an engine.
 _BACKEND_TIMEOUT = 5.0
+_SANDBOX_TIMEOUT = 5.0
 #: Processes that the keeper fails on, in one line.
 _MOST_SHOWN = 5
 
@@ -112,6 +114,19 @@ def _fork_server(context: DaemonContext) -> _Finding:
     return _Finding(has_server, "commands are forked by it" if has_server else "the keeper forks itself", degrades)
 
 
+def _sandbox(context: DaemonContext) -> _Finding:
+    degrades = "run refuses --sandbox: see docs/sandbox.md for what it needs"
+    if "sandbox" not in context.keeper.about.get("offers", ()):
+        return _Finding(False, "the keeper has no fork server, or is of an older release", degrades)
+    try:
+        argv = context.places.local.sandbox_argv("/", (), "none")
+        tried = subprocess.run([*argv, "true"], capture_output=True, timeout=_SANDBOX_TIMEOUT, check=False)
+    except (HoldfastError, OSError, subprocess.TimeoutExpired) as failed:
+        return _Finding(False, str(failed), degrades)
+    said = tried.stderr.decode(errors="replace").strip().partition("\n")[0]
+    return _Finding(tried.returncode == 0, argv[0] if tried.returncode == 0 else said, degrades)
+
+
 def _exit_witness(context: DaemonContext) -> _Finding:
     release = os.uname().release
     known = tuple(int(part) for part in release.split("-")[0].split(".")[:2]) >= _PIDFD_INFO
@@ -166,6 +181,7 @@ def _event_loop(context: DaemonContext) -> _Finding:
 CHECKS: dict[str, Callable[[DaemonContext], _Finding]] = {
     "cgroup": _cgroup,
     "fork server": _fork_server,
+    "sandbox": _sandbox,
     "exit witness": _exit_witness,
     "open files": _files,
     "terminals": _terminals,

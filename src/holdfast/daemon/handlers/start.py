@@ -18,7 +18,7 @@ from holdfast.daemon.core.context import Call, DaemonContext, Message
 from holdfast.daemon.core.ending import end
 from holdfast.daemon.core.log import note_soon
 from holdfast.daemon.start import environment
-from holdfast.errors import BadValue, NotFound, NotNow, Unsupported, from_keeper
+from holdfast.errors import BadValue, HoldfastError, NotFound, NotNow, Unsupported, from_keeper
 from holdfast.model import process_rules
 from holdfast.model.lifecycle import Requested
 from holdfast.model.process import HeldProcess, Meta, ProcessId
@@ -85,7 +85,7 @@ async def handle(
         start_spec = start_spec._replace(env={})  # the caller's variables mean nothing there
     if (known := _known(context, call, start_spec)) is not None:
         return known
-    if place.key is None:
+    if ask.gate and place.key is None:
         start_spec = await sandboxing.confined(context, ask, start_spec)
     async with commands.starting(context, call, ask, start_spec) as use, context.supervisor.turn(start_spec.meta.id):
         if (known := _known(context, call, start_spec)) is not None:
@@ -294,7 +294,7 @@ async def _start(context: DaemonContext, call: Call, start_spec: StartSpec, is_a
     except BaseException as failed:
         context.registry.drop(meta.id)
         if isinstance(failed, Refused):
-            raise from_keeper(failed.code, failed.message) from failed
+            raise _refusal(meta, failed) from failed
         raise
     process = await context.supervisor.apply(process, report)
     if meta.pty:
@@ -303,6 +303,17 @@ async def _start(context: DaemonContext, call: Call, start_spec: StartSpec, is_a
         context.deadlines_changed.set()
     note_soon("started", process=process.id, pid=process.pid, session=meta.session)
     return process
+
+
+def _refusal(meta: Meta, refused: Refused) -> HoldfastError:
+    """The error for a start that the keeper refused."""
+    error = from_keeper(refused.code, refused.message)
+    if meta.place is None or not isinstance(error, Unsupported):
+        return error
+    message = refused.message.replace("this machine", f"the place ({meta.backend})", 1)
+    return Unsupported(
+        message, next=f"leave it out, or limit the whole place in [backends.{meta.backend}], if it is a container"
+    )
 
 
 def _seen(context: DaemonContext, call: Call) -> list[ProcessId]:
