@@ -113,7 +113,7 @@ def test_the_table_has_every_option() -> None:
     [
         (
             "podman, docker",
-            {**{name: default for name, (_, default) in container_options._RULES.items()}, "program": None},
+            {**{name: default for name, (_, default) in container_options.CONTAINER_RULES.items()}, "program": None},
         ),
         ("ssh", dict.fromkeys(ssh._OPTIONS)),
     ],

@@ -16,7 +16,7 @@ from tests.chaos import parts
 from tests.chaos.place_storm import PodmanPlace, SshHost, StormPlace
 from tests.cli.calling import as_json, out, start
 from tests.contracts.engines import engine
-from tests.support import end_instance, eventually, never
+from tests.support import end_instance, eventually, never, run_cli
 
 #: Seconds that a place cannot be reached.
 CUT = float(os.environ.get("HOLDFAST_TEST_CUT", "5"))
@@ -106,3 +106,19 @@ def test_a_hundred_trees_that_are_killed_leave_nothing_there_and_nothing_here(pl
         eventually(lambda: parts.open_files(pid) <= before[1] + 5)
         eventually(lambda: len(place.files()) <= before[2] + 5)
         assert client.status()["pid"] == pid
+
+
+def test_a_paused_container_is_unreachable_and_names_the_remedy(place: StormPlace) -> None:
+    if place.backend != "podman":
+        pytest.skip("only containers can be paused")
+    process = start("--backend", place.backend, "--stdin", "--", "cat")
+    with place.cut():
+        with holdfast.connect() as client, pytest.raises(holdfast.HoldfastError) as failed:
+            client.send(process, "hello")
+        assert failed.value.code == "unreachable"
+        assert status(process) == "unreachable"
+        done = eventually(lambda: "podman unpause" in run_cli("run", "--backend", "podman", "true").stderr.decode())
+        assert done
+    eventually(lambda: status(process) == "running")
+    out("send", process, "hello again")
+    eventually(lambda: out("logs", process) == "hello again\n")

@@ -268,12 +268,19 @@ class PlaceStorm(Storm):
             judge = self._clients[_JUDGE]
             running = judge.ps()  # which also has the relay started again
             found = self._find_all()
-            held = {role: [_pidfds(pid) for pid in found[role]] for role in ("keeper", "anchor", self.place.holder)}
+            held = {
+                role: [_descriptors(pid) for pid in found[role]] for role in ("keeper", "anchor", self.place.holder)
+            }
             self._last_seen = f"{[(one.id, one.status) for one in running]}, {found}, descriptors: {held}"
-            needed = sum(one.status != "waiting" for one in running)
+            ours = {child.process_id: child for child in self._all}
+            inputs = [
+                ours[one.id] for one in running if one.id in ours and (ours[one.id].to_send or ours[one.id].is_terminal)
+            ]
+            terminals = sum(child.is_terminal for child in inputs)
+            needed = (len(running), terminals, len(inputs) - terminals)
             return (
                 all(one.status != "unreachable" for one in running)
-                and all(len(counts) == 1 and counts[0] >= needed for counts in held.values())
+                and all(len(counts) == 1 and _are_enough(counts[0], needed) for counts in held.values())
                 and len(found["relay"]) == 1
             )
 
@@ -283,14 +290,20 @@ class PlaceStorm(Storm):
             raise AssertionError(f"not whole after {_RECOVERY} s: {self._last_seen}") from None
 
 
-def _pidfds(pid: int) -> int:
-    count = 0
-    try:
+def _descriptors(pid: int) -> tuple[int, int, int]:
+    """How many of processes, of terminals and of the input of others it has open."""
+    links = []
+    with suppress(OSError):
         for name in os.listdir(f"/proc/{pid}/fd"):
-            count += os.readlink(f"/proc/{pid}/fd/{name}").endswith("[pidfd]")
-    except OSError:
-        pass
-    return count
+            with suppress(OSError):
+                links.append(os.readlink(f"/proc/{pid}/fd/{name}"))
+    ends = ("[pidfd]", "ptmx", "/in.fifo")
+    pidfds, terminals, inputs = (sum(link.endswith(end) for link in links) for end in ends)
+    return pidfds, terminals, inputs
+
+
+def _are_enough(counts: tuple[int, ...], needed: tuple[int, ...]) -> bool:
+    return all(count >= need for count, need in zip(counts, needed, strict=True))
 
 
 def _files_below(directory: str) -> list[str]:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import random
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -22,6 +24,24 @@ def test_nothing_is_lost_in_a_storm(tmp_path: Path) -> None:
     storm = [sys.executable, "-m", "tests.chaos", *options, "--without", "long stop"]
     try:
         done = subprocess.run(storm, cwd=ROOT, capture_output=True, text=True, timeout=240, check=False)
+    finally:
+        kill_instance(str(tmp_path))
+    assert (done.returncode, done.stdout.splitlines()[-1].endswith(": 0 faults")) == (0, True), (
+        done.stdout + done.stderr
+    )
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("backend", ["podman", "ssh"])
+def test_nothing_is_lost_in_a_storm_over_a_place(backend: str, tmp_path: Path) -> None:
+    programs = {"podman": ("podman", "runc", "busybox"), "ssh": ("sshd",)}[backend]
+    if os.geteuid() != 0 or not all(shutil.which(one, path=f"{os.environ['PATH']}:/usr/sbin") for one in programs):
+        pytest.skip(f"the {backend} of the tests needs root and {', '.join(programs)}; scripts/test installs them")
+    options = ["--kills", "1", "--seed", "5", "--rounds", "10", "--commands", "7", "--directory", str(tmp_path)]
+    storm = [sys.executable, "-m", "tests.chaos", "--backend", backend, *options]
+    try:
+        done = subprocess.run(storm, cwd=ROOT, capture_output=True, text=True, timeout=280, check=False)
     finally:
         kill_instance(str(tmp_path))
     assert (done.returncode, done.stdout.splitlines()[-1].endswith(": 0 faults")) == (0, True), (

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from holdfast.places.backend import PlaceSpec, Site
-from holdfast.places.clouds import CloudPlace
+from holdfast.places.clouds import CloudBackend, CloudPlace
 from holdfast.places.clouds.e2b import E2bBackend
+from holdfast.places.clouds.modal import ModalBackend
 from holdfast_keeper import protocol
 from tests.places.clouds.e2b_server import E2bServer
 
@@ -20,6 +21,7 @@ REAL = "HOLDFAST_TEST_REAL"
 
 if TYPE_CHECKING:
     from tests.contracts.staged import StagedPlace
+    from tests.places.clouds.modal_server import ModalServer
 
 
 @functools.cache
@@ -29,10 +31,19 @@ def shared_e2b() -> E2bServer:
     return E2bServer()
 
 
+@functools.cache
+def shared_modal() -> ModalServer:
+    pytest.importorskip("modal")
+    from tests.places.clouds.modal_server import ModalServer
+
+    return ModalServer()
+
+
 def close_clouds() -> None:
-    if shared_e2b.cache_info().currsize:
-        shared_e2b().close()
-        shared_e2b.cache_clear()
+    for shared in (shared_e2b, shared_modal):
+        if shared.cache_info().currsize:
+            shared().close()
+            shared.cache_clear()
 
 
 def cloud_site(home: Path, environ: dict[str, str], staged: StagedPlace | None = None) -> Site:
@@ -47,17 +58,25 @@ def cloud_site(home: Path, environ: dict[str, str], staged: StagedPlace | None =
     )
 
 
-def e2b(staged: StagedPlace) -> CloudPlace:
+def e2b(staged: StagedPlace, server: E2bServer | None = None, **options: Any) -> CloudPlace:
     """A sandbox whose processes are on this machine; one of the service for `python -m tests.contracts e2b`."""
-    if os.environ.get(REAL) == "e2b":
-        options: dict[str, Any] = {}
+    if server is None and os.environ.get(REAL) == "e2b":
         environ = {name: value for name, value in os.environ.items() if name.startswith("E2B_")}
         _use_tools_of_the_sandbox(staged)
-    else:
-        options, environ = shared_e2b().options, shared_e2b().environ
-    backend = E2bBackend("e2b", options)
+        return _open(staged, E2bBackend("e2b", options), environ)
+    server = server or shared_e2b()
+    return _open(staged, E2bBackend("e2b", {**server.options, **options}), server.environ)
+
+
+def modal(staged: StagedPlace, server: ModalServer | None = None, **options: Any) -> CloudPlace:
+    """The same, by the SDK of Modal."""
+    server = server or shared_modal()
+    return _open(staged, ModalBackend("modal", {**server.options, **options}), server.environ)
+
+
+def _open(staged: StagedPlace, backend: CloudBackend, environ: dict[str, str]) -> CloudPlace:
     staged.holds_here = False
-    spec = PlaceSpec("e2b", "", backend.check_options({}))
+    spec = PlaceSpec(backend.name, "", backend.check_options({}))
     place = backend.open(spec, cloud_site(staged.home, environ, staged))
     staged.on_close = place.discard
     return place

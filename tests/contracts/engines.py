@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
 import tempfile
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 import pytest
 
@@ -71,6 +72,15 @@ class TestEngine:
         assert done.returncode == 0, f"{' '.join(command)}: {done.stderr}"
         return done.stdout.strip()
 
+    @property
+    def options(self) -> dict[str, Any]:
+        """The options of a backend that uses this engine."""
+        return {"image": IMAGE, "network": "none", "program": self.program}
+
+    def inside(self, container: str, *argv: str) -> str:
+        """What a command in a container prints."""
+        return self.run("exec", container, *argv)
+
     def remove_all(self) -> None:
         for container in self.run("ps", "--all", "--quiet").split():
             self.run("rm", "--force", container)
@@ -125,15 +135,47 @@ class TestDocker(TestEngine):
         self._server.wait(30)
 
 
-_KINDS = {engine.kind: engine for engine in (TestPodman, TestDocker)}
+class TestApptainer(TestEngine):
+    """Its images are files: one with busybox, which is made from a directory."""
+
+    kind = "apptainer"
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        self.environ = {
+            "PATH": os.environ["PATH"],
+            "HOME": str(directory),
+            "APPTAINER_CONFIGDIR": str(directory / "config"),
+            "APPTAINER_CACHEDIR": str(directory / "cache"),
+        }
+        self.program = needs("apptainer")
+        needs("mksquashfs")
+        self.image = str(directory / "bb.sif")
+        self.run("build", self.image, str(make_root(directory / "root")))
+
+    @property
+    def options(self) -> dict[str, Any]:
+        # Root of the test machines lacks this capability, and instances of root have all others.
+        return {**super().options, "image": self.image, "cap_drop": ["CAP_SYS_RESOURCE"]}
+
+    def inside(self, container: str, *argv: str) -> str:
+        words = ("exec", "--cleanenv", "--pwd", "/", "--drop-caps", "CAP_SYS_RESOURCE")
+        return self.run(*words, f"instance://{container}", *argv)
+
+    def remove_all(self) -> None:
+        for one in json.loads(self.run("instance", "list", "--json"))["instances"] or ():
+            self.run("instance", "stop", "--force", one["instance"])
+
+
+_KINDS = {engine.kind: engine for engine in (TestPodman, TestDocker, TestApptainer)}
 _running: dict[str, TestEngine] = {}
 
 
 def engine(kind: str) -> TestEngine:
     """The engine of this kind, begun with its first use. The test is skipped where it is not installed."""
-    if os.geteuid() != 0:
-        pytest.skip("the engines of the tests need root")
     if kind not in _running:
+        if os.geteuid() != 0:
+            pytest.skip("the engines of the tests need root")
         _running[kind] = _KINDS[kind](Path(tempfile.mkdtemp(prefix=f"holdfast-{kind}-")))
     return _running[kind]
 

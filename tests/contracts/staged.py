@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 
 from holdfast.model.lifecycle import Running
 from holdfast.model.process import HeldProcess, Meta, ProcessId
+from holdfast.places.apptainer import ApptainerBackend
 from holdfast.places.backend import PlaceSpec, Site
 from holdfast.places.base import ExecutionPlace, start_program
 from holdfast.places.carry import make_runtime
@@ -24,8 +25,8 @@ from holdfast.places.mirrored import MirroredPlace
 from holdfast.places.remote import RelayProcess, RemotePlace, start_relay
 from holdfast.places.ssh import SshBackend, SshPlace
 from holdfast_keeper import protocol
-from tests.contracts.clouds import e2b
-from tests.contracts.engines import IMAGE, engine
+from tests.contracts.clouds import e2b, modal
+from tests.contracts.engines import engine
 from tests.contracts.sshd import SshServer, shared_cache, shared_server
 from tests.support import end_instance
 
@@ -244,7 +245,7 @@ def ssh(staged: StagedPlace, server: SshServer | None = None, **options: Any) ->
 def container_place(kind: str, home: Path, staged: StagedPlace | None = None, **options: Any) -> ContainerPlace:
     """A place in a container of the image with busybox. Nothing is made yet."""
     own = engine(kind)
-    backend = CONTAINERS[kind](kind, {"image": IMAGE, "network": "none", "program": own.program, **options})
+    backend = CONTAINERS[kind](kind, {**own.options, **options})
     site = Site(
         directory=str(home / "place"),
         cache=str(own.directory / "runtimes"),
@@ -267,14 +268,18 @@ def container(kind: str, **options: Any) -> Callable[[StagedPlace], ExecutionPla
         argv = runtime.argv(f"/.holdfast/runtimes/{os.path.basename(runtime.directory)}", "")
         staged.python = argv[: argv.index("-c")]
         staged.environ = {"PATH": "/bin"}
-        staged.kill = lambda pid: own.run("exec", place.container_name, "kill", "-9", str(pid))
+        staged.kill = lambda pid: own.inside(place.container_name, "kill", "-9", str(pid))
         staged.on_close = place.discard
         return place
 
     return make
 
 
-CONTAINERS: dict[str, type[ContainerBackend]] = {"podman": PodmanBackend, "docker": DockerBackend}
+CONTAINERS: dict[str, type[ContainerBackend]] = {
+    "podman": PodmanBackend,
+    "docker": DockerBackend,
+    "apptainer": ApptainerBackend,
+}
 
 
 #: Every implementation. One that cannot be had on a machine is skipped by its maker.
@@ -285,5 +290,7 @@ IMPLEMENTATIONS: dict[str, Callable[[StagedPlace], ExecutionPlace]] = {
     "ssh": ssh,
     "podman": container("podman"),
     "docker": container("docker"),
+    "apptainer": container("apptainer"),
     "e2b": e2b,
+    "modal": modal,
 }

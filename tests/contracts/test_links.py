@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -423,6 +424,40 @@ def test_a_keeper_that_hangs_is_unreachable_until_it_goes_on(
     staged.write(process, b"still there")
     staged.until(lambda: staged.output(process) == b"still there")
     staged.stop(process)
+
+
+def test_a_new_keeper_gets_the_terminals_back_before_the_relay_can_be_missed(mirrored: StagedPlace) -> None:
+    """Keeper and anchor were killed, and only the relay has them: it must not wait with that."""
+    process = mirrored.start("cat", pty=True, stdin=True)
+    link = mirrored.place.keeper
+    connect, may_connect = link._open_stream, asyncio.Event()
+
+    async def connect_later() -> socket.socket:
+        await may_connect.wait()
+        return await connect()
+
+    link._open_stream = connect_later
+    for _ in range(3):
+        may_connect.clear()
+        for pid in mirrored.place.keeper_pids:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        mirrored.run(asyncio.sleep(1.4))  # the next attempt of the relay is a second away
+        count = len(mirrored.hellos)
+        may_connect.set()
+        mirrored.until(lambda count=count: len(mirrored.hellos) > count)  # type: ignore[misc]
+        began = time.monotonic()
+        mirrored.until(lambda: _has_terminal(link.about["pid"]))
+        assert time.monotonic() - began < 0.3
+    mirrored.stop(process)
+
+
+def _has_terminal(pid: int) -> bool:
+    for name in os.listdir(f"/proc/{pid}/fd"):
+        with contextlib.suppress(FileNotFoundError):
+            if os.readlink(f"/proc/{pid}/fd/{name}").endswith("ptmx"):
+                return True
+    return False
 
 
 def test_a_long_request_is_no_silence(staged: StagedPlace, monkeypatch: pytest.MonkeyPatch) -> None:

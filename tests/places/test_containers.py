@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import subprocess
+import tempfile
 import time
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from contextlib import AbstractContextManager, asynccontextmanager, contextmanager
@@ -17,6 +18,7 @@ from holdfast.errors import BadValue
 from holdfast.places import container as containers
 from holdfast.places.backend import Sandbox
 from holdfast.places.base import PlaceGone, Refused
+from holdfast.places.carry import make_runtime
 from holdfast.places.container import ContainerPlace, DockerBackend, Engine, EngineFailed, PodmanBackend
 from tests.contracts.engines import IMAGE, TestEngine, engine, make_root, needs
 from tests.contracts.staged import CONTAINERS, StagedPlace, container, container_place
@@ -81,10 +83,15 @@ async def opened(kind: str, home: Path, **options: Any) -> AsyncIterator[Contain
     try:
         yield place
     finally:
-        peer = place.link._peer
         place.close()
-        if peer is not None:
-            await peer.close()
+        left = asyncio.all_tasks() - {asyncio.current_task()}
+        await asyncio.gather(*left, return_exceptions=True)  # the end of its relay
+
+
+def cut(place: ContainerPlace) -> None:
+    """Cut the connection to the relay."""
+    assert place.link._peer is not None
+    place.link._peer.lose("the test cuts it")
 
 
 async def gone(place: ContainerPlace) -> PlaceGone:
@@ -256,7 +263,7 @@ def test_a_container_that_runs_but_executes_nothing_is_replaced(kind: str, own: 
             own.run("exec", place.container_name, "kill", "-9", *keepers)
             mount = ["/bin/busybox", "mount", "-t", "tmpfs", "tmpfs", "/.holdfast"]
             await asyncio.to_thread(subprocess.run, [needs("nsenter"), "--target", main, "--mount", *mount], check=True)
-            (await place.link.open()).lose("the test cuts it")
+            cut(place)
             assert "broken" in str(await gone(place))
             (await place.connect()).close()
             assert own.run("inspect", "--format", "{{.State.Pid}}", place.container_name) != main
@@ -269,7 +276,7 @@ def test_a_paused_container_is_not_gone(own: TestEngine, stage: Stage) -> None:
         assert isinstance(staged.place, ContainerPlace)
         process = staged.start("cat", stdin=True)
         eventually(lambda: is_done(own, "pause", name_of(staged)))  # runc may need another attempt on a busy machine
-        staged.run(staged.place.link.open()).lose("the test cuts it")
+        cut(staged.place)
         with pytest.raises(OSError, match=f"is paused: .* unpause {name_of(staged)}"):
             staged.run(staged.place.open_relay())
         own.run("unpause", name_of(staged))
@@ -374,6 +381,44 @@ def test_an_image_that_preloads_a_library_of_its_own_works(
         assert output_of(staged, "echo", "hello") == "hello\n"
 
 
+def test_where_only_the_engine_is_root_commands_run_as_the_user_of_holdfast() -> None:
+    """Else the daemon could not read their logs. Another user is refused with the reason."""
+    own = engine("docker")
+    own.remove_all()
+    make_runtime(str(own.directory / "runtimes"))
+    own.directory.chmod(0o755)
+    (own.directory / "docker.sock").chmod(0o666)
+
+    async def connect(home: Path, **options: Any) -> str:
+        try:
+            async with opened("docker", home, **options) as place:
+                (await place.connect()).close()
+                return str(place.link.about["uid"])
+        except OSError as failed:
+            return str(failed)
+
+    def work(home: Path) -> None:
+        os.setgroups([])
+        os.setresgid(1234, 1234, 1234)
+        os.setresuid(1234, 1234, 1234)
+        (home / "found").write_text("\n".join([run(connect(home / "a")), run(connect(home / "b", user="0"))]))
+
+    with tempfile.TemporaryDirectory() as directory:
+        os.chown(directory, 1234, 1234)
+        child = os.fork()
+        if child == 0:
+            try:
+                work(Path(directory))
+            finally:
+                os._exit(0)
+        os.waitpid(child, 0)
+        found, refused = Path(directory, "found").read_text().splitlines()
+    own.remove_all()
+    assert found == "1234"
+    assert refused.startswith("processes in the container run as user 0")
+    assert refused.endswith('set user = "1234:1234" in [backends.docker]')
+
+
 @pytest.mark.parametrize(
     ("options", "text"),
     [
@@ -416,7 +461,9 @@ def test_a_wrong_option_is_refused_by_name(options: dict[str, Any], text: str) -
 def test_the_options_of_a_start_replace_those_of_the_table() -> None:
     options = DockerBackend("docker", {"image": "a", "idle": "2m", "memory": "1G"}).check_options({"image": "b:1"})
     assert (options["image"], options["idle"], options["memory"]) == ("b:1", 120.0, 1 << 30)
-    assert PodmanBackend("podman", {}).check_options({})["image"] == "nikolaik/python-nodejs:python3.11-nodejs20"
+    assert (
+        PodmanBackend("podman", {}).check_options({})["image"] == "docker.io/nikolaik/python-nodejs:python3.11-nodejs20"
+    )
 
 
 # Engines that fail.

@@ -49,7 +49,7 @@ OPTIONS = [
     Option(
         "--backend",
         metavar="NAME",
-        help="Run it there: local, podman, docker, ssh, or a backend of config.toml (holdfast backends). The environment is that of the place, with --env on top. Default: local.",
+        help="Run it there: local, podman, docker, apptainer, ssh, or a backend of config.toml (holdfast backends). The environment is that of the place, with --env on top. Default: local.",
     ),
     Option(
         "--image",

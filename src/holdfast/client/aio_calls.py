@@ -51,8 +51,8 @@ class AsyncCalls(ClientState):
             session: The session that owns the process. Default: $HOLDFAST_SESSION, else default.
             task: A second key to group processes by.
             parent_session: The parent of the session, which receives its processes when it ends.
-            backend: Run it there: local, podman, docker, ssh, or a backend of config.toml (holdfast backends). The
-                environment is that of the place, with --env on top. Default: local.
+            backend: Run it there: local, podman, docker, apptainer, ssh, or a backend of config.toml (holdfast
+                backends). The environment is that of the place, with --env on top. Default: local.
             image: With a backend of containers: the image. Processes of one task (else of one session) with the same
                 image and options share a container.
             host: With ssh: the host, as ssh takes it ([USER@]HOST, or a Host of ssh_config). Implies --backend ssh.

@@ -143,8 +143,8 @@ class Start(ApprovalOptions):
         pattern=BACKEND_NAME,
         flag="--backend",
         metavar="NAME",
-        help="Run it there: local, podman, docker, ssh, or a backend of config.toml (holdfast backends). The "
-        "environment is that of the place, with --env on top. Default: local.",
+        help="Run it there: local, podman, docker, apptainer, ssh, or a backend of config.toml (holdfast backends). "
+        "The environment is that of the place, with --env on top. Default: local.",
     )
     image: Text | None = field(
         None,

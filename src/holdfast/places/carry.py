@@ -25,10 +25,11 @@ import subprocess
 import sys
 import tarfile
 import tempfile
+import threading
 import time
 import zipfile
-from collections.abc import Iterable, Iterator
-from typing import NamedTuple
+from collections.abc import Iterator
+from typing import Any, NamedTuple
 
 #: Changed when the same inputs make another runtime.
 _FORMAT = "1"
@@ -61,7 +62,14 @@ for name, module in list(sys.modules.items()):
             found[name] = spec and spec.origin
 print(json.dumps(found))
 """
-_LIST_TIMEOUT = 60.0
+#: Prints what `own_modules` returns. In a process of its own: Python's `ast` does not work in two threads at once.
+_FIND = """
+import json, sys
+sys.path[:0] = sys.argv[1:]
+from holdfast.places.carry import own_modules
+print(json.dumps(own_modules()))
+"""
+_PYTHON_BUDGET = 60.0
 
 #: Files of the target that the loader must not read: they are meant for another libc.
 _LOADER_FILES = (b"/etc/ld.so.preload", b"/etc/ld.so.cache")
@@ -97,13 +105,16 @@ def make_runtime(cache: str) -> Runtime:
     It blocks: for about a second when it is made. A process always gets the same one: its release may be replaced on
     disk while it runs. Raises CannotCarry, OSError.
     """
-    made = _known.get(cache)
-    if made is None or not os.path.isdir(made.directory):
-        made = _known[cache] = _make(cache)
+    with _making:
+        made = _known.get(cache)
+        if made is None or not os.path.isdir(made.directory):
+            made = _known[cache] = _make(cache)
     return made
 
 
 _known: dict[str, Runtime] = {}
+#: Threads make it one after the other.
+_making = threading.Lock()
 
 
 def _make(cache: str) -> Runtime:
@@ -128,7 +139,7 @@ def _make(cache: str) -> Runtime:
 
 def make_sources(cache: str) -> str:
     """A directory with the modules of a runtime as sources, for a Python that is there already. Raises OSError."""
-    modules = {name.replace(".", "/"): path for name, path in _own_modules()[0].items()}
+    modules = {name.replace(".", "/"): path for name, path in _needed_modules()[0].items()}
     content = {
         f"{name}/__init__.py" if path.endswith("/__init__.py") else f"{name}.py": _read(path)
         for name, path in sorted(modules.items())
@@ -190,8 +201,9 @@ class _Plan(NamedTuple):
 
 
 def _plan() -> _Plan:
-    sources, mentioned = _own_modules()
-    loaded = _loaded({*mentioned, *_IMPLIED})
+    sources, mentioned = _needed_modules()
+    listed = _output_of(_LIST, *sorted({*mentioned, *_IMPLIED}))
+    loaded = {name: path for name, path in listed.items() if path}
     below = f"{sys.platlibdir}/{_stdlib_name()}"
     modules: dict[str, tuple[str, bytes]] = {}
     natives: list[str] = []
@@ -213,7 +225,13 @@ def _plan() -> _Plan:
 # Modules.
 
 
-def _own_modules() -> tuple[dict[str, str], set[str]]:
+def _needed_modules() -> tuple[dict[str, str], list[str]]:
+    roots = {os.path.dirname(os.path.dirname(_path_of_package(name))) for name in _OWN}
+    sources, mentioned = _output_of(_FIND, *sorted(roots))
+    return sources, mentioned
+
+
+def own_modules() -> tuple[dict[str, str], list[str]]:
     """The path of each module of holdfast that is needed, and all modules of the standard library that they import."""
     tops = {name: _path_of_package(name) for name in _OWN}
     ahead = [_ROOT, _KEEPER]
@@ -237,7 +255,7 @@ def _own_modules() -> tuple[dict[str, str], set[str]]:
         if "." in name:
             ahead.append(name.rpartition(".")[0])
         ahead.extend(_imports(ast.parse(_read(path), path)))
-    return found, others
+    return found, sorted(others)
 
 
 def _path_of_package(name: str) -> str:
@@ -265,6 +283,8 @@ def _imports(tree: ast.AST) -> Iterator[str]:
 def _run_nodes(node: ast.AST) -> Iterator[ast.AST]:
     yield node
     for child in ast.iter_child_nodes(node):
+        if not isinstance(child, ast.stmt | ast.excepthandler | ast.match_case):
+            continue  # no import is within an expression
         if isinstance(child, ast.If) and isinstance(child.test, ast.Name) and child.test.id == "TYPE_CHECKING":
             for other in child.orelse:
                 yield from _run_nodes(other)
@@ -272,14 +292,16 @@ def _run_nodes(node: ast.AST) -> Iterator[ast.AST]:
             yield from _run_nodes(child)
 
 
-def _loaded(names: Iterable[str]) -> dict[str, str]:
-    """Where the standard library has these modules, and those that they import."""
-    command = [sys.executable, "-I", "-S", "-c", _LIST, *sorted(names)]
+def _output_of(code: str, *arguments: str) -> Any:
+    """The JSON that Python code prints, run with the standard library alone."""
+    command = [sys.executable, "-I", "-S", "-c", code, *arguments]
     try:
-        done = subprocess.run(command, capture_output=True, check=True, stdin=subprocess.DEVNULL, timeout=_LIST_TIMEOUT)
+        done = subprocess.run(
+            command, capture_output=True, check=True, stdin=subprocess.DEVNULL, timeout=_PYTHON_BUDGET
+        )
     except (OSError, subprocess.SubprocessError) as failed:
         raise CannotCarry(f"{sys.executable or 'this Python'} does not run by itself: {failed}") from None
-    return {name: path for name, path in json.loads(done.stdout).items() if path}
+    return json.loads(done.stdout)
 
 
 def _compiled(name: str, source: bytes) -> bytes:

@@ -27,7 +27,7 @@ from holdfast.machine import proc
 from holdfast.places.backend import Backend, BackendState, Options, PlaceSpec, Sandbox, Site
 from holdfast.places.base import PlaceGone, start_program
 from holdfast.places.carry import make_runtime
-from holdfast.places.container_options import check_options
+from holdfast.places.container_options import CONTAINER_RULES, check_options
 from holdfast.places.local import CONTROL, FD_STORE, connect_socket
 from holdfast.places.remote import RelayProcess, RemotePlace, start_relay
 from holdfast_keeper.protocol import Message
@@ -36,12 +36,12 @@ INSTANCE_LABEL = "holdfast.instance"
 PLACE_LABEL = "holdfast.place"
 
 #: Where a container has the runtimes and the directory of its place.
-_RUNTIMES = "/.holdfast/runtimes"
-_PLACE = "/.holdfast/place"
+RUNTIMES = "/.holdfast/runtimes"
+PLACE = "/.holdfast/place"
 
 #: How long a command of an engine may take; those that load an image take longer.
 _ENGINE_BUDGET = 30.0
-_PULL_BUDGET = 600.0
+PULL_BUDGET = 600.0
 #: Pauses before further attempts, after a failure that may pass.
 _PAUSES = (0.3, 1.0, 2.0)
 #: What engines print when a further attempt may help.
@@ -51,7 +51,10 @@ _TRANSIENT = (
     *("bad gateway", "context deadline exceeded", "no such host", "is already in use", "already in progress"),
 )
 #: What they print of a container or image that does not exist.
-_MISSING = ("no such container", "no such object", "no such image", "no such volume", "image not known")
+_MISSING = (
+    *("no such container", "no such object", "no such image", "no such volume", "image not known"),
+    "no instance found",
+)
 _LOCK_BUDGET = 60.0
 _LOCK_PAUSE = 0.05
 _LONGEST_ERROR = 300
@@ -64,7 +67,7 @@ _IDLE_GRACE = 30.0
 #: Set by images for programs with their own C library; the main process of a container starts without them.
 _LOADER_VARIABLES = ("LD_PRELOAD", "LD_AUDIT")
 #: Of an image that names none, as engines have it.
-_DEFAULT_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+DEFAULT_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 #: Variables of a container that are not meant for its commands.
 _NOT_FOR_COMMANDS = ("TERM", "HOSTNAME")
 
@@ -126,7 +129,7 @@ class Engine:
                 file.seek(0)
             printed, complaint = output.read(), errors.read()
         if code != 0:
-            text = _error_line((complaint or printed).decode(errors="replace"))
+            text = self.error_line((complaint or printed).decode(errors="replace"))
             is_missing = any(words in text.lower() for words in _MISSING)
             raise EngineFailed(text or f"{arguments[0]} ended with {code}", is_missing)
         return printed.decode(errors="replace")
@@ -188,6 +191,14 @@ class Engine:
             if not failed.is_missing:
                 raise
 
+    def error_line(self, text: str) -> str:
+        """The last line that an engine wrote, without what is the same in all of them."""
+        lines = [line.strip() for line in text.splitlines() if line.strip() and "docker run --help'" not in line]
+        line = lines[-1] if lines else ""
+        for start in ("docker: ", "Error: ", "Error response from daemon: "):
+            line = line.removeprefix(start)
+        return printable(line)
+
     async def labelled(self, instance: str) -> list[Container]:
         """All containers of an instance. Raises EngineFailed."""
         listed = await self.run(
@@ -217,13 +228,12 @@ def _variables(words: list[str] | None) -> dict[str, str]:
     return dict(word.partition("=")[::2] for word in words or ())
 
 
-def _error_line(text: str) -> str:
-    """The last line that an engine wrote, without what is the same in all of them."""
-    lines = [line.strip() for line in text.splitlines() if line.strip() and "docker run --help'" not in line]
-    line = lines[-1] if lines else ""
-    for start in ("docker: ", "Error: ", "Error response from daemon: "):
-        line = line.removeprefix(start)
+def printable(line: str) -> str:
     return "".join(one if one.isprintable() else " " for one in line)[:_LONGEST_ERROR]
+
+
+def container_name(key: str, instance: str) -> str:
+    return f"holdfast-{key}-{hashlib.sha256(instance.encode()).hexdigest()[:6]}"
 
 
 class ContainerPlace(RemotePlace):
@@ -237,8 +247,7 @@ class ContainerPlace(RemotePlace):
         self._engine = engine
         self._options = spec.options
         self._site = site
-        instance = hashlib.sha256(site.instance.encode()).hexdigest()[:6]
-        self.container_name = f"holdfast-{spec.key}-{instance}"
+        self.container_name = container_name(spec.key, site.instance)
         self._mark_file = f"{site.directory}.container"
         #: The /proc of the container.
         self._proc = -1
@@ -286,32 +295,37 @@ class ContainerPlace(RemotePlace):
         if self._is_discarded:
             raise PlaceGone(f"the container {self.container_name} was removed")
         runtime = await asyncio.to_thread(make_runtime, self._site.cache)
-        at = f"{_RUNTIMES}/{os.path.basename(runtime.directory)}"
+        at = f"{RUNTIMES}/{os.path.basename(runtime.directory)}"
         async with self._alone():
             container = await self._existing()
             if container is None:
-                container = await self._make(runtime.argv(at, "wait", _PLACE, str(self._options["idle"] + _IDLE_GRACE)))
+                container = await self._make(runtime.argv(at, "wait", PLACE, str(self._options["idle"] + _IDLE_GRACE)))
             await asyncio.to_thread(self._prepare, container)
-            image = await self._engine.image_environ(container.image)
+            self.environ = await self._environ_of(container)
         self._open_proc(container.pid)
-        self.environ = _for_commands(container.environ, image or {}, self._options["env"])
         self._has_run_relay = True
-        relay = runtime.argv(at, "relay", _PLACE, *runtime.argv(at, "keeper"))
-        return await start_relay(
-            [self._engine.program, "exec", "--interactive", container.id, *relay], self._engine.environ
-        )
+        relay = runtime.argv(at, "relay", PLACE, *runtime.argv(at, "keeper"))
+        return await start_relay([*self._exec(container.id), *relay], self._engine.environ)
+
+    def _exec(self, name: str) -> list[str]:
+        """The words before a command that is run in a container."""
+        return [self._engine.program, "exec", "--interactive", name]
+
+    async def _environ_of(self, container: Container) -> dict[str, str]:
+        """What commands start with. Raises EngineFailed."""
+        image = await self._engine.image_environ(container.image)
+        return _for_commands(container.environ, image or {}, self._options["env"])
 
     async def open_program(self, program: str, *arguments: str) -> asyncio.subprocess.Process:
         """In the container that runs."""
         runtime = await asyncio.to_thread(make_runtime, self._site.cache)
-        argv = runtime.argv(f"{_RUNTIMES}/{os.path.basename(runtime.directory)}", program, *arguments)
-        exec_argv = (self._engine.program, "exec", "--interactive", self.container_name)
-        return await start_program([*exec_argv, *argv], self._engine.environ)
+        argv = runtime.argv(f"{RUNTIMES}/{os.path.basename(runtime.directory)}", program, *arguments)
+        return await start_program([*self._exec(self.container_name), *argv], self._engine.environ)
 
     async def _existing(self) -> Container | None:
         """The container that runs. Raises PlaceGone once when it is not the one that was in use."""
         found = await self._engine.find(self.container_name)
-        if found is not None and found.labels.get(INSTANCE_LABEL) != self._site.instance:
+        if found is not None and not self._is_own(found):
             raise EngineFailed(f"the container {found.name} is not of this instance: remove it")
         known = await asyncio.to_thread(self._read_mark)
         is_broken = found is not None and self._failures >= _MOST_FAILURES
@@ -329,10 +343,13 @@ class ContainerPlace(RemotePlace):
             raise EngineFailed(f"the container {found.name} is paused: {self._engine.program} unpause {found.name}")
         return found
 
+    def _is_own(self, found: Container) -> bool:
+        return found.labels.get(INSTANCE_LABEL) == self._site.instance
+
     async def _make(self, argv: list[str]) -> Container:
         image = self._options["image"]
         if await self._engine.image_environ(image) is None:
-            await self._engine.run("pull", "--quiet", image, budget=_PULL_BUDGET)
+            await self._pull(image)
         await asyncio.to_thread(os.makedirs, self.directory, 0o700, True)
         found = await self._run(argv, self._options["user"])
         user = await asyncio.to_thread(_user_of, found.pid)
@@ -356,11 +373,20 @@ class ContainerPlace(RemotePlace):
             raise EngineFailed("the main process of the container ended at once")
         return found
 
+    async def _pull(self, image: str) -> None:
+        try:
+            await self._engine.run("pull", "--quiet", image, budget=PULL_BUDGET)
+        except EngineFailed as failed:
+            if "short-name" not in str(failed):  # Podman guesses no registry
+                raise
+            what = f"the image {image} is not on this machine; to pull it, name its registry: --image REGISTRY/{image}"
+            raise EngineFailed(what) from None
+
     def _arguments(self, argv: list[str], user: str | None) -> list[str]:
         options = self._options
         words = ["--name", self.container_name]
         words += ["--label", f"{INSTANCE_LABEL}={self._site.instance}", "--label", f"{PLACE_LABEL}={self.key}"]
-        words += ["--mount", mount(self._site.cache, _RUNTIMES, True), "--mount", mount(self.directory, _PLACE, False)]
+        words += ["--mount", mount(self._site.cache, RUNTIMES, True), "--mount", mount(self.directory, PLACE, False)]
         for volume in options["volumes"]:
             source, target, *mode = volume.split(":")
             words += ["--mount", mount(source, target, mode == ["ro"])]
@@ -473,7 +499,7 @@ class ContainerEnvironment:
 
     async def get(self, with_secrets: bool = True) -> dict[str, str]:
         home = self._place.link.about.get("home")
-        return {"PATH": _DEFAULT_PATH, **({"HOME": home} if home else {}), **self._place.environ}
+        return {"PATH": DEFAULT_PATH, **({"HOME": home} if home else {}), **self._place.environ}
 
     async def refresh(self) -> None:
         return
@@ -515,7 +541,7 @@ class ContainerBackend(Backend):
     """The command that prints the version of an engine that works."""
 
     def check_options(self, given: Options) -> dict[str, Any]:
-        return check_options(self.name, self.kind, self.table, given)
+        return check_options(self.name, {"program": self.kind, **self.table}, given, CONTAINER_RULES)
 
     def _engine(self, environ: Mapping[str, str], program: str | None = None) -> Engine:
         return Engine(program or self.check_options({})["program"], environ)

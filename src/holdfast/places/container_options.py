@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from holdfast.errors import BadValue
 from holdfast.model.units import parse_seconds, parse_size
 from holdfast.places.backend import Options
 
-DEFAULT_IMAGE = "nikolaik/python-nodejs:python3.11-nodejs20"
+DEFAULT_IMAGE = "docker.io/nikolaik/python-nodejs:python3.11-nodejs20"
 DEFAULT_IDLE = 3600.0
 #: The keeper and its helpers need some of both.
 _LEAST_MEMORY = 64 << 20
 _LEAST_PIDS = 32
+_LEAST_OVERLAY = 64 << 20
 _OWN_DIRECTORY = "/.holdfast"
 
 _IMAGE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:/@+-]{0,1023}")
@@ -24,9 +25,10 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
 _CAPABILITY = re.compile(r"[A-Za-z_]+")
 
 
-def check_options(backend: str, kind: str, table: Options, given: Options) -> dict[str, Any]:
+def check_options(
+    backend: str, table: Options, given: Options, rules: Mapping[str, tuple[Callable[[object], Any], Any]]
+) -> dict[str, Any]:
     """All options, with their defaults. Raises BadValue for the first one that is unknown or wrong."""
-    rules = {**_RULES, "program": (_program, kind)}
     options = {name: default for name, (_, default) in rules.items()}
     for name, value in {**table, **given}.items():
         if name not in rules:
@@ -35,8 +37,8 @@ def check_options(backend: str, kind: str, table: Options, given: Options) -> di
         try:
             options[name] = rules[name][0](value)
         except (ValueError, BadValue) as wrong:
-            why = wrong.message if isinstance(wrong, BadValue) else str(wrong)
-            raise BadValue(f"{name} of the backend {backend} {why}", next="see holdfast docs backends") from None
+            why = f": {wrong.message}" if isinstance(wrong, BadValue) else f" {wrong}"
+            raise BadValue(f"{name} of the backend {backend}{why}", next="see holdfast docs backends") from None
     return options
 
 
@@ -148,11 +150,40 @@ def _matching(value: object, pattern: re.Pattern[str], rule: str) -> str:
     return value
 
 
-#: Each option with its check and its default.
-_RULES: dict[str, tuple[Callable[[object], Any], Any]] = {
-    "image": (_image, DEFAULT_IMAGE),
-    "user": (_user, None),
-    "volumes": (_volumes, []),
+def _apptainer_image(value: object) -> str:
+    """A path, or an address that names its registry."""
+    rule = "must be an absolute path of an image, or an address such as docker://debian:12"
+    text = _text(value, rule)
+    scheme, separator, name = text.partition("://")
+    if text.startswith("/"):
+        return text
+    if not separator:
+        scheme, name = "docker", text
+    if scheme not in ("docker", "oras", "library") or not _IMAGE.fullmatch(name) or name.endswith(".sif"):
+        raise ValueError(rule)
+    return f"{scheme}://{name}"
+
+
+def _overlay(value: object) -> str | int:
+    """What holds the changes to the image."""
+    if value in ("directory", "tmpfs") or (isinstance(value, str) and value.startswith("/")):
+        return _text(value, "must not have control characters")
+    size = parse_size(value) if isinstance(value, str) and value[:1].isdigit() else value
+    if not isinstance(size, int) or isinstance(size, bool) or size < _LEAST_OVERLAY:
+        raise ValueError('must be "directory", "tmpfs", a size of at least 64M, or an absolute path')
+    return size
+
+
+def _binds(value: object) -> list[str]:
+    found = _volumes(value)
+    for one in found:
+        if not one.startswith("/"):
+            raise ValueError(f"has {one[:200]!r}, whose source must be an absolute path")
+    return found
+
+
+#: The options of every kind, each with its check and its default.
+_COMMON: dict[str, tuple[Callable[[object], Any], Any]] = {
     "network": (_network, None),
     "env": (_env, {}),
     "memory": (_memory, None),
@@ -160,6 +191,22 @@ _RULES: dict[str, tuple[Callable[[object], Any], Any]] = {
     "pids": (_pids, None),
     "cwd": (_directory, None),
     "idle": (_idle, DEFAULT_IDLE),
-    "read_only": (_flag, False),
     "cap_drop": (_capabilities, []),
+}
+CONTAINER_RULES = {
+    **_COMMON,
+    "image": (_image, DEFAULT_IMAGE),
+    "user": (_user, None),
+    "volumes": (_volumes, []),
+    "read_only": (_flag, False),
+    "program": (_program, None),
+}
+APPTAINER_RULES = {
+    **_COMMON,
+    "image": (_apptainer_image, f"docker://{DEFAULT_IMAGE}"),
+    "volumes": (_binds, []),
+    "overlay": (_overlay, "directory"),
+    "nv": (_flag, False),
+    "fakeroot": (_flag, False),
+    "program": (_program, None),
 }

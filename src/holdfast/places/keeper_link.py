@@ -111,6 +111,8 @@ class KeeperLink:
         #: Without a sign of life for so many seconds while requests are open, the keeper is asked for one. A keeper
         #: that hangs counts as unreachable then. None: requests wait for it.
         self.silence_limit: float | None = None
+        #: Called when it hangs, before the connection is closed.
+        self.on_silence: Callable[[], None] = lambda: None
         self._watch: asyncio.TimerHandle | None = None
         self._sign_asked_at: float | None = None
 
@@ -305,6 +307,7 @@ class KeeperLink:
             return
         if asked_at is not None and connection.heard_at < asked_at:
             self._note("keeper-silent")
+            self.on_silence()
             connection.close()
         elif self._open:
             if time.monotonic() - connection.heard_at < limit:

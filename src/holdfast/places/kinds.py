@@ -14,7 +14,9 @@ GROUP = "holdfast.backends"
 BUILT_IN = {
     "podman": "holdfast.places.container:PodmanBackend",
     "docker": "holdfast.places.container:DockerBackend",
+    "apptainer": "holdfast.places.apptainer:ApptainerBackend",
     "ssh": "holdfast.places.ssh:SshBackend",
+    "modal": "holdfast.places.clouds.modal:ModalBackend",
     "e2b": "holdfast.places.clouds.e2b:E2bBackend",
 }
 

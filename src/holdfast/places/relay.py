@@ -276,6 +276,7 @@ class Relay:
     async def _connect(self, ask: Message) -> socket.socket:
         self._hello.update({**ask["hello"], "reader": True})
         sock = await self.place.connect_or_start()
+        self.place.fd_store.hurry()  # a keeper that was just started has none of the descriptors
         if not self._background:
             self._background = [
                 asyncio.ensure_future(self.place.keeper.run(self._on_keeper, lambda fact: None)),
@@ -442,6 +443,10 @@ class Relay:
         return await asyncio.to_thread(lambda: [info and info.start for info in map(proc.look, ask["pids"])])
 
     # Commands.
+
+    async def _op_environ(self, rid: int, ask: Message) -> dict[str, str]:
+        """The variables with which the relay was started."""
+        return dict(os.environ)
 
     async def _op_login(self, rid: int, ask: Message) -> dict[str, str]:
         """What the profile files export, read first if it was not read since the relay was started."""

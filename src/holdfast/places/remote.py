@@ -516,6 +516,9 @@ class RelayLink:
         except HoldfastError as failed:
             await peer.close()
             raise ConnectionError(failed.message) from failed
+        except RuntimeError as failed:  # uvloop raises it on a write to a pipe that was just closed
+            await peer.close()
+            raise ConnectionResetError(str(failed)) from failed
         except (KeyError, TypeError, ValueError, AttributeError, Refused) as wrong:
             await peer.close()
             raise ConnectionError(f"the relay there does not keep to the protocol: {wrong!r}") from wrong
@@ -533,6 +536,11 @@ class RelayLink:
         if not self._is_closed:
             self._note("relay-lost", why=why)
         self.on_cut()
+
+    def cut(self) -> None:
+        """Give up the connection; the next call opens another one."""
+        if self._peer is not None:
+            self._peer.lose("the place does not answer")
 
     def close(self) -> None:
         self._is_closed = True
@@ -636,6 +644,8 @@ class RemotePlace(ExecutionPlace):
         self.link.begin = self._begin
         self.link.on_cut = self.keeper.check
         self.keeper.silence_limit = _SILENCE_LIMIT
+        # The relay may hang with it, and a new connection finds out why.
+        self.keeper.on_silence = self.link.cut
         self.usage = RemoteUsage(running, self.link)
         self.login = RemoteLogin(self.link)
         self.default_directory = "/"

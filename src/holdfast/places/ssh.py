@@ -151,17 +151,14 @@ class SshClient:
         if code == 255:
             raise self.failure(errors)
         if code != 0:
-            raise SshFailed(f"{self.host}: {_last_line(errors) or f'the command there ended with {code}'}")
+            said = _last_line(errors) or _last_line(output.decode(errors="replace"))  # nologin writes to stdout
+            raise SshFailed(f"{self.host}: {said or f'the command there ended with {code}'}")
         return output
 
     async def _run(self, argv: Sequence[str], data: bytes, budget: float) -> tuple[int, bytes, str]:
-        # Not pipes: the control master keeps that of errors open, and uvloop cannot write to a program that has ended.
-        errors = os.memfd_create("ssh-errors", os.MFD_CLOEXEC)
-        source = os.memfd_create("ssh-input", os.MFD_CLOEXEC)
+        # Not pipes: the control master keeps that of errors open, and a client that fails does not read.
+        errors, source = _memory_file(), _memory_file(data)
         try:
-            with os.fdopen(os.dup(source), "wb") as file:
-                file.write(data)
-            os.lseek(source, 0, os.SEEK_SET)
             child = await asyncio.create_subprocess_exec(
                 *argv,
                 stdin=source,
@@ -183,8 +180,8 @@ class SshClient:
         except FileNotFoundError:
             raise SshFailed("ssh is not installed: apt-get install openssh-client") from None
         finally:
-            os.close(source)
             os.close(errors)
+            os.close(source)
 
     async def drop_hung_master(self) -> None:
         """A control master that does not answer is replaced: the next client makes another one."""
@@ -238,6 +235,15 @@ def _is_private(directory: str) -> bool:
     except OSError:
         return False
     return stat.S_ISDIR(found.st_mode) and found.st_uid == os.getuid() and not found.st_mode & 0o077
+
+
+def _memory_file(data: bytes = b"") -> int:
+    """A file without a name, at its beginning."""
+    fd = os.memfd_create("ssh", os.MFD_CLOEXEC)
+    with open(fd, "wb", closefd=False) as file:
+        file.write(data)
+    os.lseek(fd, 0, os.SEEK_SET)
+    return fd
 
 
 def _last_line(text: str) -> str:
@@ -468,7 +474,9 @@ class SshBackend(Backend):
             try:
                 options[name] = _OPTIONS[name](value)
             except ValueError as wrong:
-                raise BadValue(f"{name} of the backend {self.name} {wrong}", next="see docs/backends.md") from None
+                raise BadValue(
+                    f"{name} of the backend {self.name} {wrong}", next="see holdfast docs backends"
+                ) from None
         if "host" not in options:
             raise BadValue(
                 f"the backend {self.name} needs a host", next=f"--host me@host, or host in [backends.{self.name}]"
@@ -479,6 +487,7 @@ class SshBackend(Backend):
         return SshPlace(spec, site)
 
     async def state(self, environ: Mapping[str, str]) -> BackendState:
+        self.check_options({} if "host" in self.table else {"host": "any"})
         try:
             child = await asyncio.create_subprocess_exec(
                 "ssh",

@@ -112,6 +112,8 @@ class CloudClient(ABC):
     """A provider. `options` are those of the backend, `key` is the API key."""
 
     key_variable: ClassVar[str]
+    is_key_needed: ClassVar[bool] = True
+    """False where the SDK has a configuration of its own, which may have the key."""
 
     def __init__(self, options: dict[str, Any], key: str) -> None:
         self.options = options
@@ -146,7 +148,7 @@ def main(client: type[CloudClient]) -> None:
     try:
         request = json.loads(_read_request())
         backend = request["backend"]
-        opened = client(request["options"], _key(client.key_variable, request))
+        opened = client(request["options"], _key(client, request))
         if sys.argv[1] in ("relay", "program"):
             _carry_program(opened, request, say, target)
         elif sys.argv[1] == "list":
@@ -184,7 +186,7 @@ def _labels(request: dict[str, Any]) -> dict[str, str]:
     return {INSTANCE_LABEL: request["instance"], PLACE_LABEL: request["place"]}
 
 
-def _key(variable: str, request: dict[str, Any]) -> str:
+def _key(client: type[CloudClient], request: dict[str, Any]) -> str:
     """The API key. It is in no argument, and in no message."""
     options, table = request["options"], f"[backends.{request['backend']}]"
     if path := options.get("api_key_file"):
@@ -208,7 +210,9 @@ def _key(variable: str, request: dict[str, Any]) -> str:
             raise BridgeFailed(f"api_key_command in {table} ended with {done.returncode}")
         key, source = done.stdout.decode(errors="replace").strip(), "api_key_command"
     else:
-        key, source = os.environ.get(variable, "").strip(), f"api_key_file in {table}"
+        if not client.is_key_needed:
+            return ""
+        key, source = os.environ.get(client.key_variable, "").strip(), f"api_key_file in {table}"
     if not key or not key.isprintable() or " " in key:
         raise BridgeFailed(f"there is no API key: see {source}")
     return key
