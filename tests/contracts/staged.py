@@ -22,7 +22,8 @@ from holdfast.places.carry import make_runtime
 from holdfast.places.container import ContainerBackend, ContainerPlace, DockerBackend, PodmanBackend
 from holdfast.places.local import CONTROL, FD_STORE, LocalPlace, connect_socket
 from holdfast.places.mirrored import MirroredPlace
-from holdfast.places.remote import RelayProcess, RemotePlace, start_relay
+from holdfast.places.relay_link import RelayProcess, start_relay
+from holdfast.places.remote import RemotePlace
 from holdfast.places.ssh import SshBackend, SshPlace
 from holdfast_keeper import protocol
 from tests.contracts.clouds import e2b, modal

@@ -22,7 +22,8 @@ from holdfast.places import keeper_link, remote
 from holdfast.places.base import ExecutionPlace, PlaceGone
 from holdfast.places.mirrored import MirroredPlace
 from holdfast.places.relay import MARK
-from holdfast.places.remote import RelayProcess, RemotePlace, start_relay
+from holdfast.places.relay_link import RelayProcess, start_relay
+from holdfast.places.remote import RemotePlace
 from holdfast_keeper import protocol
 from tests.contracts.staged import HELLO, RELAY, RelayedPlace, SharedPlace, StagedPlace
 from tests.support import eventually

@@ -19,7 +19,7 @@ import pytest
 
 from holdfast.errors import BadValue, Unreachable
 from holdfast.machine import proc
-from holdfast.places import remote
+from holdfast.places import relay_link
 from holdfast.places import ssh as ssh_places
 from holdfast.places.ssh import SshBackend, SshClient, SshPlace
 from tests.contracts.sshd import SshServer, shared_server
@@ -179,9 +179,9 @@ def test_a_host_that_is_away_for_a_while_is_found_again(stage: Stage, server: Ss
 def test_a_link_that_hangs_is_replaced(
     stage: Stage, server: SshServer, whom: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(remote, "_SILENCE_LIMIT", 0.3)
-    monkeypatch.setattr(remote, "_PONG_BUDGET", 0.5)
-    monkeypatch.setattr(remote, "_HELLO_BUDGET", 3.0)
+    monkeypatch.setattr(relay_link, "_SILENCE_LIMIT", 0.3)
+    monkeypatch.setattr(relay_link, "_PONG_BUDGET", 0.5)
+    monkeypatch.setattr(relay_link, "_HELLO_BUDGET", 3.0)
     monkeypatch.setattr(ssh_places, "_MASTER_BUDGET", 0.5)
     monkeypatch.setattr(ssh_places, "_ALIVE_INTERVAL", 1)
     monkeypatch.setattr(ssh_places, "_COMMAND_BUDGET", 3.0)

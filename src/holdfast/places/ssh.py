@@ -22,7 +22,7 @@ from holdfast.places.backend import Backend, BackendState, Options, PlaceSpec, S
 from holdfast.places.base import start_program
 from holdfast.places.carry import Runtime, archive, make_runtime, make_sources
 from holdfast.places.mirrored import MirroredPlace
-from holdfast.places.remote import RelayPeer, RelayProcess, start_relay
+from holdfast.places.relay_link import RelayPeer, RelayProcess, start_relay
 
 #: Until a command on the host has ended, and until everything was copied there.
 _COMMAND_BUDGET = 40.0

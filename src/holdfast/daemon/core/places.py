@@ -354,14 +354,13 @@ class Places:
         self._announce("place.closed", place.key)
 
     async def _end(self, key: str) -> None:
-        """Stop the connections to a place."""
-        opened = self._open.pop(key, None)
-        for task in opened.tasks if opened is not None else ():
-            task.cancel()
-        if opened is not None:
+        """Stop the connections to a place. Its next use opens it anew, also where it has just been found to be gone."""
+        if (opened := self._open.pop(key, None)) is not None:
+            for task in opened.tasks:
+                task.cancel()
             await asyncio.wait(opened.tasks)
-            self._known.pop(key, None)
-            opened.place.close()
+        if (place := self._known.pop(key, None)) is not None:
+            place.close()
 
     async def leave(self) -> None:
         """The daemon stops on purpose: keepers without commands may exit."""

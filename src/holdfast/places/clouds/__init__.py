@@ -27,7 +27,8 @@ from holdfast.places.backend import Backend, BackendState, Options, PlaceSpec, S
 from holdfast.places.base import PlaceGone, start_program
 from holdfast.places.carry import Runtime, make_runtime
 from holdfast.places.mirrored import MirroredPlace
-from holdfast.places.remote import RelayLink, RelayProcess, RemoteLogin, start_relay
+from holdfast.places.relay_link import RelayLink, RelayProcess, start_relay
+from holdfast.places.remote import RemoteLogin
 from holdfast_keeper.protocol import Message
 
 #: Until a sandbox was made, and the runtime copied to it.
