@@ -319,7 +319,7 @@ def test_doctor_says_of_each_backend_whether_it_can_be_used(hf: Instance, tmp_pa
     assert "not installed" in checks["backend none"]["detail"]
     assert "no kind 'unheard'" in checks["backend odd"]["detail"]
     assert checks["other backends"]["ok"]
-    assert "podman, docker, ssh" in checks["other backends"]["detail"]
+    assert "podman, docker, apptainer, ssh" in checks["other backends"]["detail"]
     assert "backend podman" not in checks
 
 
