@@ -132,6 +132,24 @@ def test_a_client_that_ends_before_it_reads_its_input_is_a_failure_with_a_reason
     assert found == {"SshFailed('there cannot be reached: Connection closed')"}
 
 
+def test_a_client_that_hangs_is_given_up_although_others_have_its_output_open(tmp_path: Path) -> None:
+    program = tmp_path / "ssh"
+    program.write_text('#!/bin/sh\nsleep 1000 &\necho $! > "$PIDFILE"\nwait\n')
+    program.chmod(0o700)
+    environ = {"PATH": f"{tmp_path}:{os.environ['PATH']}", "PIDFILE": str(tmp_path / "pid")}
+    client = SshClient("ssh", {"host": "there"}, environ)
+
+    async def run() -> None:
+        async with asyncio.timeout(10):
+            with pytest.raises(ssh_places.SshFailed, match="has not answered within"):
+                await client.run(["true"], budget=0.5)
+
+    try:
+        asyncio.run(run())
+    finally:
+        os.kill(int((tmp_path / "pid").read_text()), signal.SIGKILL)
+
+
 # The link.
 
 

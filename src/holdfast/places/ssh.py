@@ -156,32 +156,29 @@ class SshClient:
         return output
 
     async def _run(self, argv: Sequence[str], data: bytes, budget: float) -> tuple[int, bytes, str]:
-        # Not pipes: the control master keeps that of errors open, and a client that fails does not read.
-        errors, source = _memory_file(), _memory_file(data)
+        # Not pipes: other processes, such as the control master, may keep those open, and then the end of the client
+        # is not noticed; and a client that fails does not read.
+        source, output, errors = _memory_file(data), _memory_file(), _memory_file()
         try:
             child = await asyncio.create_subprocess_exec(
-                *argv,
-                stdin=source,
-                stdout=asyncio.subprocess.PIPE,
-                stderr=errors,
-                env=self.environ,
-                start_new_session=True,
+                *argv, stdin=source, stdout=output, stderr=errors, env=self.environ, start_new_session=True
             )
             try:
                 async with asyncio.timeout(budget):
-                    output, _ = await child.communicate()
+                    await child.wait()
             except TimeoutError:
                 raise SshFailed(f"{self.host} has not answered within {budget:g} s") from None
             finally:
                 if child.returncode is None:
                     child.kill()
                     await child.wait()
-            return child.returncode or 0, output, os.pread(errors, _ERROR_SIZE, 0).decode(errors="replace")
+            said = os.pread(errors, _ERROR_SIZE, 0).decode(errors="replace")
+            return child.returncode or 0, os.pread(output, os.fstat(output).st_size, 0), said
         except FileNotFoundError:
             raise SshFailed("ssh is not installed: apt-get install openssh-client") from None
         finally:
-            os.close(errors)
-            os.close(source)
+            for fd in (source, output, errors):
+                os.close(fd)
 
     async def drop_hung_master(self) -> None:
         """A control master that does not answer is replaced: the next client makes another one."""
