@@ -79,15 +79,27 @@ if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
     # Started in the background of a shell: what is tested here must get its ^C all the same.
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
+#: A part that cannot be had everywhere: no stable release of Debian has it.
+_OPTIONAL = "apptainer"
+
 _skipped: list[str] = []
 _rerun: dict[str, None] = {}
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if os.environ.get("HOLDFAST_FULL") == "1":
+        return
+    left_out = [item for item in items if item.get_closest_marker("full") is not None]
+    if left_out:
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = [item for item in items if item.get_closest_marker("full") is None]
 
 
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:
     outcome: str = report.outcome  # the plugin that runs tests again adds one
     if outcome == "rerun":
         _rerun[report.nodeid] = None
-    if report.skipped and not hasattr(report, "wasxfail"):
+    if report.skipped and not hasattr(report, "wasxfail") and _OPTIONAL not in report.nodeid:
         _skipped.append(report.nodeid)
 
 

@@ -186,7 +186,7 @@ def test_the_examples(places: None) -> None:
     assert run_cli("wait", "tests").returncode == 3
     assert out("run", "--host", "127.0.0.1", "--", "uname", "-n").strip()
     shown = out("backends")
-    assert re.search(rf"podman +\w{{12}} +connected +default +0 +image={IMAGE}", shown)
+    assert re.search(rf"podman +\w{{12}} +connected +default +0 +.*image={IMAGE} ", shown)
     assert re.search(r"ssh +\w{12} +connected +- +0 +.*host=127.0.0.1", shown)
     out("backends", "stop", "podman")
     assert engine("podman").run("ps", "--all", "--quiet") == ""

@@ -108,9 +108,9 @@ def test_a_hundred_trees_that_are_killed_leave_nothing_there_and_nothing_here(pl
         assert client.status()["pid"] == pid
 
 
+@pytest.mark.full
+@pytest.mark.parametrize("place", ["podman"], indirect=True)
 def test_a_paused_container_is_unreachable_and_names_the_remedy(place: StormPlace) -> None:
-    if place.backend != "podman":
-        pytest.skip("only containers can be paused")
     process = start("--backend", place.backend, "--stdin", "--", "cat")
     with place.cut():
         with holdfast.connect() as client, pytest.raises(holdfast.HoldfastError) as failed:

@@ -18,7 +18,7 @@ import pytest
 
 from holdfast.errors import Unreachable
 from holdfast.model.process import HeldProcess
-from holdfast.places import keeper_link, remote
+from holdfast.places import keeper_link, relay_link
 from holdfast.places.base import ExecutionPlace, PlaceGone
 from holdfast.places.mirrored import MirroredPlace
 from holdfast.places.relay import MARK
@@ -145,8 +145,8 @@ def test_the_end_of_a_relay_harms_neither_keeper_nor_commands(staged: StagedPlac
 def test_a_relay_that_hangs_is_replaced_and_calls_fail_meanwhile(
     staged: StagedPlace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(remote, "_SILENCE_LIMIT", 0.2)
-    monkeypatch.setattr(remote, "_PONG_BUDGET", 0.3)
+    monkeypatch.setattr(relay_link, "_SILENCE_LIMIT", 0.2)
+    monkeypatch.setattr(relay_link, "_PONG_BUDGET", 0.3)
     process = staged.start("cat", stdin=True)
     pid = relay_pid(staged)
     os.kill(pid, signal.SIGSTOP)
@@ -354,7 +354,7 @@ def test_a_program_that_is_no_relay_is_refused(tmp_path: Path, output: bytes) ->
 
 
 def test_a_peer_that_never_answers_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(remote, "_HELLO_BUDGET", 0.3)
+    monkeypatch.setattr(relay_link, "_HELLO_BUDGET", 0.3)
     assert "does not answer" in _open(tmp_path, b"")
 
 

@@ -340,7 +340,7 @@ def test_a_wrong_option_is_refused_by_name(options: dict[str, Any], text: str) -
 def test_a_name_without_a_registry_is_one_of_docker() -> None:
     backend = ApptainerBackend("apptainer", {"overlay": "1G"})
     assert backend.check_options({"image": "debian:12"})["image"] == "docker://debian:12"
-    assert backend.check_options({})["image"] == "docker://nikolaik/python-nodejs:python3.11-nodejs20"
+    assert backend.check_options({})["image"] == "docker://docker.io/nikolaik/python-nodejs:python3.11-nodejs20"
     assert backend.check_options({})["overlay"] == 1 << 30
 
 

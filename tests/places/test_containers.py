@@ -24,7 +24,7 @@ from tests.contracts.engines import IMAGE, TestEngine, engine, make_root, needs
 from tests.contracts.staged import CONTAINERS, StagedPlace, container, container_place
 from tests.support import eventually, never
 
-KINDS = ["podman", "docker"]
+KINDS = ["podman", pytest.param("docker", marks=pytest.mark.full)]
 Stage = Callable[..., AbstractContextManager[StagedPlace]]
 
 

@@ -244,7 +244,7 @@ class ContainerPlace(RemotePlace):
         self.key = spec.key
         self.idle_limit = spec.options["idle"]
         why = f"a container limits all its processes: set it in [backends.{name}]"
-        self.refused = MappingProxyType(dict.fromkeys(("memory", "cpus", "pids"), why))
+        self.refused = MappingProxyType({**self.refused, **dict.fromkeys(("memory", "cpus", "pids"), why)})
         self._engine = engine
         self._options = spec.options
         self._site = site

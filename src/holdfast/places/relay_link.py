@@ -449,7 +449,12 @@ class RelayLink:
     async def _opened(self) -> RelayPeer:
         if self._peer is not None and self._peer.is_open:
             return self._peer
-        return await asyncio.shield(self._opening or self._begin_opening())
+        try:
+            return await asyncio.shield(self._opening or self._begin_opening())
+        except asyncio.CancelledError:
+            if self._is_closed:
+                raise ConnectionAbortedError("the place is closed") from None
+            raise
 
     def _finished(self, opening: asyncio.Task[RelayPeer]) -> None:
         self._opening = None
@@ -517,6 +522,8 @@ class RelayLink:
 
     def close(self) -> None:
         self._is_closed = True
+        if self._opening is not None:
+            self._opening.cancel()
         if self._peer is not None:
             self._peer.lose("the place is closed")
             with contextlib.suppress(RuntimeError):  # the loop has ended

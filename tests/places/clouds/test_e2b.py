@@ -113,10 +113,12 @@ def test_a_command_runs_there_and_later_ones_in_the_same_sandbox(hf: Instance) -
     assert len(hf.server.sandboxes) == 2
 
 
+@pytest.mark.full
 def test_a_terminal_has_the_size_that_was_asked_for(hf: Instance) -> None:
     assert "30 120" in hf("run", "-t", "--backend", "e2b", "stty size")
 
 
+@pytest.mark.full
 def test_files_are_copied(hf: Instance, tmp_path: Path) -> None:
     process = hf.start("--name", "kept", "sleep 1000")
     data = os.urandom(300_000)
@@ -147,7 +149,7 @@ def test_kill_ends_a_tree_and_nothing_else(hf: Instance) -> None:
 # What breaks.
 
 
-@pytest.mark.parametrize("trouble", [0, 502])
+@pytest.mark.parametrize("trouble", [pytest.param(0, marks=pytest.mark.full), 502])
 def test_a_cut_connection_is_no_end(hf: Instance, trouble: int) -> None:
     process = hf.start("--", "sh", "-c", COUNT)
     eventually(lambda: "line 20" in hf("logs", process))
@@ -162,6 +164,7 @@ def test_a_cut_connection_is_no_end(hf: Instance, trouble: int) -> None:
     assert hf.sandbox() is sandbox
 
 
+@pytest.mark.full
 def test_a_connection_that_is_cut_again_and_again_loses_nothing(hf: Instance) -> None:
     process = hf.start("--", "sh", "-c", COUNT)
     for _ in range(3):
@@ -184,6 +187,7 @@ def test_nothing_is_lost_when_the_daemon_is_killed(hf: Instance) -> None:
     assert hf.sandbox() is sandbox
 
 
+@pytest.mark.full
 def test_a_relay_ends_with_the_daemon_that_started_it(hf: Instance) -> None:
     process = hf.start("sleep 1000")
     (relay,) = relays(hf.sandbox())
@@ -210,6 +214,7 @@ def test_a_sandbox_that_was_ended_elsewhere_ends_its_processes_once(hf: Instance
     assert hf.sandbox().id != first
 
 
+@pytest.mark.full
 def test_a_sandbox_in_use_is_prolonged_and_an_orphan_is_not(hf: Instance) -> None:
     hf.configure(api_key_file=str(hf.server.key_file), timeout=10)
     hf.start("sleep 1000")
@@ -224,6 +229,7 @@ def test_a_sandbox_in_use_is_prolonged_and_an_orphan_is_not(hf: Instance) -> Non
     assert sandbox.end_at == last
 
 
+@pytest.mark.full
 def test_a_bridge_that_was_killed_while_it_made_the_sandbox_leaves_one_that_is_used(hf: Instance) -> None:
     hf("daemon", "start", code=None)
     stop = threading.Event()
@@ -252,6 +258,7 @@ def test_a_bridge_that_was_killed_while_it_made_the_sandbox_leaves_one_that_is_u
 # Ending sandboxes.
 
 
+@pytest.mark.full
 def test_stop_ends_sandboxes_without_processes_and_all_when_asked(hf: Instance) -> None:
     process = hf.start("sleep 1000")
     hf("backends", "stop", "e2b", code=None)
@@ -262,6 +269,7 @@ def test_stop_ends_sandboxes_without_processes_and_all_when_asked(hf: Instance) 
     hf("run", "--backend", "e2b", "true")
 
 
+@pytest.mark.full
 def test_clean_ends_what_no_process_needs(hf: Instance) -> None:
     hf("run", "--backend", "e2b", "true")
     needed = hf.start("--task", "other", "sleep 1000")
@@ -273,6 +281,7 @@ def test_clean_ends_what_no_process_needs(hf: Instance) -> None:
     assert hf.status(needed) == "running"
 
 
+@pytest.mark.full
 def test_a_sandbox_without_processes_is_ended_when_it_was_idle(hf: Instance) -> None:
     hf.configure(api_key_file=str(hf.server.key_file), idle=1)
     hf("run", "--backend", "e2b", "true")
@@ -308,6 +317,7 @@ def test_the_key_of_a_shell_is_not_kept_by_the_daemon(hf: Instance, monkeypatch:
     assert KEY.encode() not in Path(f"/proc/{pid}/environ").read_bytes()
 
 
+@pytest.mark.full
 def test_a_command_may_print_the_key(hf: Instance) -> None:
     hf.configure(api_key_command=f"cat {hf.server.key_file}")
     assert "there" in hf("run", "--backend", "e2b", "echo there")
