@@ -37,8 +37,9 @@ def test_a_process_object_has_exactly_the_fields_of_the_contract(hf: Client) -> 
 
 
 def test_an_older_keeper_refuses_what_it_does_not_know() -> None:
-    context: Any = SimpleNamespace(keeper=SimpleNamespace(is_reachable=True, about={"offers": ["limits"]}))
-    want: Any = SimpleNamespace(launch={"nice": 5}, meta=SimpleNamespace(limits={"pids": 9}))
+    keeper = SimpleNamespace(is_reachable=True, about={"offers": ["limits"]})
+    context: Any = SimpleNamespace(places=SimpleNamespace(get=lambda _: SimpleNamespace(keeper=keeper)))
+    want: Any = SimpleNamespace(launch={"nice": 5}, meta=SimpleNamespace(limits={"pids": 9}, place=None))
     with pytest.raises(holdfast.Unsupported, match="does not know nice"):
         _check_offers(context, want)
     context.keeper.about = {"offers": ["limits", "nice"]}

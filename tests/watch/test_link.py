@@ -240,7 +240,7 @@ def test_a_worker_ends_when_its_daemon_dies(tmp_path: Path) -> None:
         "import asyncio, os, sys\n"
         "from holdfast.daemon.workers.watch import WatchWorker\n"
         "async def main():\n"
-        "    link = WatchWorker(sys.argv[1], dict(os.environ))\n"
+        "    link = WatchWorker(sys.argv[1], lambda _: sys.argv[1], dict(os.environ))\n"
         "    await link.scan('proc_000000000000', 'out', ('x',), (), 0, None, False)\n"
         "    print(link.pid, flush=True)\n"
         "    os.kill(os.getpid(), 9)\n"

@@ -23,7 +23,7 @@ from holdfast.daemon.core.recovery import Recovery
 from holdfast.daemon.core.registry import Registry
 from holdfast.daemon.core.supervisor import Supervisor
 from holdfast.daemon.core.tasks import BackgroundTasks
-from holdfast.errors import BadValue, HoldfastError, NotFound, Unreachable
+from holdfast.errors import BadValue, HoldfastError, Unreachable
 from holdfast.model.events import Event
 from holdfast.model.process import HeldProcess, ProcessId
 from holdfast.model.usage import Track
@@ -155,7 +155,7 @@ class Places:
         found = kinds.find(str(kind))
         if found is None:
             what = f"there is no backend {name[:80]!r}" if kind == name else f"backend {name}: no kind {kind!r}"
-            raise NotFound(what, next="holdfast backends")
+            raise BadValue(what, next="holdfast backends")
         return found(name, table)
 
     def backend_names(self) -> list[str]:

@@ -148,6 +148,7 @@ def _exceptions(context: DaemonContext, process: HeldProcess, launched: Message)
     secret = secret_names(given)
     found: Message = {
         "env": {name: value for name, value in given.items() if name not in secret},
+        "backend": None if meta.backend == "local" else meta.backend,
         "gate": meta.gated,
         "size": [meta.cols, meta.rows] if meta.pty else None,
         "notify": None if meta.end_after_watch or meta.notify == "any" else meta.notify,
