@@ -42,7 +42,7 @@ def test_an_older_keeper_refuses_what_it_does_not_know() -> None:
     want: Any = SimpleNamespace(launch={"nice": 5}, meta=SimpleNamespace(limits={"pids": 9}, place=None))
     with pytest.raises(holdfast.Unsupported, match="does not know nice"):
         _check_offers(context, want)
-    context.keeper.about = {"offers": ["limits", "nice"]}
+    keeper.about = {"offers": ["limits", "nice"]}
     _check_offers(context, want)
 
 
