@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import signal
 import stat
 import sys
 from pathlib import Path
@@ -14,7 +12,7 @@ import pytest
 from websockets.exceptions import InvalidStatus
 
 import holdfast
-from tests.dashboard.page import Page, new_link, open_page, send
+from tests.dashboard.page import Page, kill_daemon, new_link, open_page, send
 from tests.support import eventually, run_cli
 
 SESSION = "/api/v1/dashboard/session"
@@ -23,19 +21,6 @@ SESSION = "/api/v1/dashboard/session"
 @pytest.fixture(scope="module")
 def page(instance: Path) -> Page:
     return open_page()
-
-
-def kill_daemon() -> None:
-    """Kill it, and wait for the next one."""
-    with holdfast.connect() as client:
-        pid = client.status()["pid"]
-        os.kill(pid, signal.SIGKILL)
-
-    def is_another() -> bool:
-        with holdfast.connect() as client:
-            return bool(client.status()["pid"] != pid and client.http()["url"])
-
-    eventually(is_another)
 
 
 def test_a_link_opens_a_page_once(instance: Path) -> None:
@@ -188,6 +173,8 @@ def test_pages_links_and_the_port_survive_a_killed_daemon(home: Path) -> None:
     for secret in (page.secret, page.cookie, page.key, unused.key):
         assert secret is not None and secret.rpartition("=")[2] not in kept
     kill_daemon()
+    with holdfast.connect() as client:
+        eventually(lambda: client.http()["url"])
     assert page.ask("GET", SESSION).status == 200
     assert unused.url == page.url and unused.log_in().status == 200
     assert Page(f"{page.url}/#key={page.key}").log_in().status == 401

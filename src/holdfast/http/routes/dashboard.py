@@ -72,7 +72,7 @@ async def log_in(request: HttpRequest) -> Response:
         "version": VERSION,
     }
     life = int(opened.session.until - opened.session.began)
-    return json_response(reply, headers=(_cookie(pages.cookie_name, opened.cookie, life),))
+    return json_response(reply, headers=(_cookie(request, opened.cookie, life),))
 
 
 async def _check_user(request: HttpRequest) -> None:
@@ -100,13 +100,14 @@ async def session(request: HttpRequest) -> Response:
 async def log_out(request: HttpRequest) -> Response:
     if request.page is None:  # with the token there is nothing to end
         return Response(204)
-    pages = request.context.pages
-    is_last = await pages.log_out(request.page)
-    return Response(204, headers=(_cookie(pages.cookie_name, "", 0),) if is_last else ())
+    is_last = await request.context.pages.log_out(request.page)
+    return Response(204, headers=(_cookie(request, "", 0),) if is_last else ())
 
 
-def _cookie(name: str, value: str, life: int) -> tuple[str, str]:
-    return "set-cookie", f"{name}={value}; Max-Age={life}; Path=/; HttpOnly; SameSite=Strict"
+def _cookie(request: HttpRequest, value: str, life: int) -> tuple[str, str]:
+    secure = "; Secure" if request.is_secure else ""
+    name = request.context.pages.cookie_name
+    return "set-cookie", f"{name}={value}; Max-Age={life}; Path=/; HttpOnly; SameSite=Strict{secure}"
 
 
 def _user() -> str:
