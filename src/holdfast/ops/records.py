@@ -217,7 +217,9 @@ class TimeEntryFields(Record):
 
     offset: Size = field(help="The first byte of that part.")
     time: Time = field(help="When it arrived, in Unix seconds.")
-    cols: Integer = field(0, help="With `rows`: the terminal was resized then. Left out otherwise.")
+    cols: Integer = field(
+        0, help="With `rows`: the terminal was resized then, or before the first entry. Else left out."
+    )
     rows: Integer = field(0)
 
 
