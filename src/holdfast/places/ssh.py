@@ -22,6 +22,7 @@ from holdfast.places.backend import Backend, BackendState, Options, PlaceSpec, S
 from holdfast.places.base import start_program
 from holdfast.places.carry import Runtime, archive, make_runtime, make_sources
 from holdfast.places.mirrored import MirroredPlace
+from holdfast.places.options import Rule, a_file, a_text, a_whole_number, check_options
 from holdfast.places.relay_link import RelayPeer, RelayProcess, start_relay
 
 #: Until a command on the host has ended, and until everything was copied there.
@@ -44,7 +45,6 @@ _ERROR_SIZE = 4000
 _HOST = re.compile(
     r"(?:ssh://)?(?:[A-Za-z0-9_][A-Za-z0-9_.+-]*@)?(?:[A-Za-z0-9_:][A-Za-z0-9_.:%-]*|\[[0-9A-Fa-f.:%a-z]+\](?::\d+)?)"
 )
-_USER = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.@+-]*\$?")
 #: Within single quotes, these characters mean the same to every login shell.
 _QUOTABLE = re.compile(r"[^'\\!\x00-\x1f\x7f]*")
 
@@ -58,27 +58,6 @@ def _host(value: object) -> str:
     return value
 
 
-def _port(value: object) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or not 0 < value < 65536:
-        raise ValueError("must be a number from 1 to 65535")
-    return value
-
-
-def _user(value: object) -> str:
-    if not isinstance(value, str) or len(value) > 64 or not _USER.fullmatch(value):
-        raise ValueError("must be the name of a user")
-    return value
-
-
-def _file(value: object) -> str:
-    if not isinstance(value, str) or not value or not value.isprintable():
-        raise ValueError("must be the path of a file on this machine")
-    path = os.path.expanduser(value)
-    if not os.path.isabs(path):
-        raise ValueError("must be an absolute path, or begin with ~/")
-    return path
-
-
 def _directory(value: object) -> str:
     if not isinstance(value, str) or len(value) > 1000 or not value.startswith(("/", "~/")):
         raise ValueError("must be a directory of the host: an absolute path, or one that begins with ~/")
@@ -87,13 +66,13 @@ def _directory(value: object) -> str:
     return value
 
 
-_OPTIONS = {
-    "host": _host,
-    "port": _port,
-    "user": _user,
-    "identity": _file,
-    "config": _file,
-    "directory": _directory,
+_RULES: dict[str, Rule] = {
+    "host": (_host, None),
+    "port": (a_whole_number(1, 65535, "a number from 1 to 65535"), None),
+    "user": (a_text("the name of a user", r"[A-Za-z0-9_][A-Za-z0-9_.@+-]{0,62}\$?"), None),
+    "identity": (a_file, None),
+    "config": (a_file, None),
+    "directory": (_directory, None),
 }
 
 
@@ -463,17 +442,8 @@ class SshBackend(Backend):
     is_per_task = False
 
     def check_options(self, given: Options) -> dict[str, Any]:
-        options: dict[str, Any] = {}
-        for name, value in {**self.table, **given}.items():
-            if name not in _OPTIONS:
-                known = ", ".join(_OPTIONS)
-                raise BadValue(f"the backend {self.name} has no option {name[:80]!r}", next=f"its options are {known}")
-            try:
-                options[name] = _OPTIONS[name](value)
-            except ValueError as wrong:
-                raise BadValue(
-                    f"{name} of the backend {self.name} {wrong}", next="see holdfast docs backends"
-                ) from None
+        found = check_options(self.name, self.table, given, _RULES)
+        options = {name: value for name, value in found.items() if value is not None}
         if "host" not in options:
             raise BadValue(
                 f"the backend {self.name} needs a host", next=f"--host me@host, or host in [backends.{self.name}]"
