@@ -150,6 +150,26 @@ def test_a_client_that_hangs_is_given_up_although_others_have_its_output_open(tm
         os.kill(int((tmp_path / "pid").read_text()), signal.SIGKILL)
 
 
+def test_a_known_host_that_hangs_is_given_up_before_it_is_long(
+    stage: Stage, server: SshServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ssh_places, "_KNOWN_BUDGET", 0.5)
+    place = place_of(stage(server))
+    program = tmp_path / "ssh"
+    program.write_text("#!/bin/sh\nexec sleep 1000\n")
+    program.chmod(0o700)
+    hanging = SshClient("ssh", server.options, {"PATH": f"{tmp_path}:{os.environ['PATH']}"})
+    hanging.control_path = None
+    place.client, place._is_proven = hanging, False
+
+    async def run() -> None:
+        async with asyncio.timeout(10):
+            with pytest.raises(ssh_places.SshFailed, match="has not answered within"):
+                await place.open_relay()
+
+    asyncio.run(run())
+
+
 # The link.
 
 

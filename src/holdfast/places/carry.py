@@ -347,7 +347,11 @@ def _libraries_of(loader: str, path: str) -> dict[str, str]:
     environ = {name: value for name, value in os.environ.items() if name[:3] != "LD_" or name == "LD_LIBRARY_PATH"}
     # Not those for the processor of this machine.
     plain = ["--glibc-hwcaps-mask", ""] if b"--glibc-hwcaps-mask" in _read(loader) else []
-    done = subprocess.run([loader, *plain, "--list", path], capture_output=True, text=True, env=environ, check=False)
+    command = [loader, *plain, "--list", path]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, env=environ, timeout=_PYTHON_BUDGET)
+    except subprocess.TimeoutExpired:
+        raise CannotCarry(f"{loader} does not list the libraries of {path}") from None
     found: dict[str, str] = {}
     for line in done.stdout.splitlines():
         name, arrow, target = line.strip().partition(" => ")

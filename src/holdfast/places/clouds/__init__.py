@@ -20,7 +20,7 @@ from typing import Any, ClassVar
 from holdfast import files
 from holdfast.extras import install_hint
 from holdfast.places.backend import Backend, BackendState, Options, PlaceSpec, Sandbox, Site
-from holdfast.places.base import PlaceGone, start_program
+from holdfast.places.base import PlaceGone, end_program, start_program
 from holdfast.places.carry import Runtime, make_runtime
 from holdfast.places.mirrored import MirroredPlace
 from holdfast.places.options import Rule, a_file, a_text, a_time, check_options, variables
@@ -82,9 +82,7 @@ async def _ask(module: str, program: str, request: Message, environ: Mapping[str
     except TimeoutError:
         raise CloudFailed(f"the provider has not answered within {_CALL_BUDGET:g} s") from None
     finally:
-        if child.returncode is None:
-            child.kill()
-            await child.wait()
+        await end_program(child)
     return _answer(output, f"the bridge ended with {child.returncode}")
 
 
@@ -147,9 +145,7 @@ class CloudPlace(MirroredPlace):
         try:
             await asyncio.to_thread(self._converse, relay, self._request(runtime, known))
         except BaseException:
-            with contextlib.suppress(ProcessLookupError):
-                relay.process.kill()
-            await relay.process.wait()
+            await end_program(relay.process)
             for fd in (relay.source, relay.target, relay.errors):
                 os.close(fd)
             raise
