@@ -309,6 +309,16 @@ def test_a_runtime_that_was_deleted_is_copied_again(stage: Stage, tmp_path: Path
     assert "runtime-copied" in again.notes
 
 
+def test_a_runtime_there_that_nothing_uses_is_removed_when_another_one_is_copied(stage: Stage, tmp_path: Path) -> None:
+    old = tmp_path / "there/runtime-0123456789abcdef"
+    old.mkdir(parents=True)
+    (old / "in-use").touch()
+    os.utime(old / "in-use", (0, 0))
+    staged = stage()
+    assert "runtime-copied" in staged.notes
+    assert not old.exists()
+
+
 def test_commands_run_in_the_home_directory_of_the_user(stage: Stage) -> None:
     staged = stage()
     assert staged.place.default_directory == pwd.getpwuid(os.getuid()).pw_dir

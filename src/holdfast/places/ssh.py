@@ -364,6 +364,9 @@ class SshPlace(MirroredPlace):
             await self._copy(said, at, source)
         facts = HostFacts(runtime.digest, f"{said['state']}/{self.key}", at, python, prefix)
         await asyncio.to_thread(self._save_facts, facts)
+        if kind not in said:  # those of earlier releases are not needed any more
+            with contextlib.suppress(SshFailed):
+                await self.client.run(_shell_words(_program(runtime, facts, "tidy", *os.path.split(at))))
         return facts
 
     def _scope(self, said: Mapping[str, str]) -> list[str]:
