@@ -128,4 +128,4 @@ RUN_OPTIONS = (
 )
 
 #: The backends of holdfast itself, without this machine.
-BACKENDS = ("podman", "docker", "apptainer", "ssh", "modal", "e2b")
+BACKENDS = ("podman", "docker", "apptainer", "ssh", "modal", "daytona", "e2b")
