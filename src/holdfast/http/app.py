@@ -6,11 +6,12 @@ import asyncio
 import traceback
 from collections.abc import Mapping
 from typing import Any
+from urllib.parse import parse_qsl
 
 from holdfast.daemon.core.context import DaemonContext
 from holdfast.daemon.core.log import note
 from holdfast.errors import HoldfastError
-from holdfast.http import guard
+from holdfast.http import guard, pages
 from holdfast.http.request import HttpRequest
 from holdfast.http.responses import ClientGone, Response, problem_response
 from holdfast.http.routes import ROUTES
@@ -45,7 +46,10 @@ class HttpApp:
 
     async def _response(self, request: HttpRequest) -> Response:
         try:
-            self._check(request, ())
+            is_page = pages.is_page(request)
+            self._check(request, (), is_page)
+            if is_page:
+                return await pages.serve(request)
             if request.method == "OPTIONS":
                 return Response(204, headers=(("allow", self._routes.allowed(request.raw_path)),))
             found = self._routes.find(request.method, request.raw_path)
@@ -75,12 +79,22 @@ class HttpApp:
         except Exception:  # noqa: BLE001 - likewise
             await socket.refuse(_failed(request))
 
-    def _check(self, request: HttpRequest, subprotocols: list[str] | tuple[()]) -> None:
-        state = request.scope["state"]
+    def _check(self, request: HttpRequest, subprotocols: list[str] | tuple[()], is_page: bool = False) -> None:
+        state, path = request.scope["state"], request.raw_path
         token = self._context.tcp.token if state["tcp"] else None
-        guard.check(request.headers, request.raw_path, token, subprotocols)
-        if state["tcp"] and request.raw_path not in guard.OPEN_PATHS:
+        names = self._context.tls.names if request.is_secure else None
+        publishes = path == guard.PUBLISH_PATH and self._may_publish(request, subprotocols)
+        request.page = guard.check(
+            request.headers, path, token, subprotocols, self._context.pages, is_page, names, publishes
+        )
+        if state["tcp"] and path not in guard.OPEN_PATHS and not is_page:
             state["has_token"]()
+
+    def _may_publish(self, request: HttpRequest, subprotocols: list[str] | tuple[()]) -> bool:
+        """By a token in the query, too: programs of others send it there. No query is ever logged."""
+        given = parse_qsl(request.scope["query_string"].decode("latin-1"))
+        offered = [value for name, value in given if name == "token"]
+        return guard.may_publish(self._context.tcp.publish_token, request.headers, subprotocols, offered)
 
 
 def _failed(request: HttpRequest) -> HoldfastError:

@@ -104,6 +104,8 @@ class Route:
     """Media types of a body that is used as it comes, in place of `body`."""
     errors: Sequence[int] = ()
     about: str = ""
+    reads: bool = False
+    """Whether it changes nothing: a read-only page may use it."""
     is_described: bool = True
     """Whether OpenAPI has it; not where another protocol defines the messages."""
     media: Sequence[str] = field(init=False)
@@ -149,10 +151,12 @@ def operation_route(
     fields |= {name: _changed(one, "name", name) for name, one in (renamed or {}).items()}
     fields |= {name: _changed(fields[name], "default", value) for name, value in (defaults or {}).items()}
     derived: dict[str, Any] = {
+        "path": f"{API}{path}",
         "name": traits.http_name,
         "summary": str(operation.__doc__).strip().partition("\n")[0].rstrip("."),
         "replies": {200: Success("Done", {JSON: operation.Reply})},
         "path_fields": path_fields,
+        "reads": traits.reads,
     }
     if not operation.Reply.FIELDS:
         derived["replies"] = {204: Success("Done", {})}
@@ -164,7 +168,7 @@ def operation_route(
     statuses = {*errors, *((507,) if traits.completes else ())}
     if traits.scope == Scope.PROCESSES:
         statuses |= {404, 409}
-    return Route(method, f"{API}{path}", serve=serve, errors=sorted(statuses), **{**derived, **changes})
+    return Route(method, serve=serve, errors=sorted(statuses), **{**derived, **changes})
 
 
 def _changed(declared: Field, attribute: str, value: object) -> Field:

@@ -37,7 +37,7 @@ class Status(Operation):
         watch_lag: Seconds = field(help="How long output waits to be searched by watches; 0 where none does.")
         cgroup: Text | None = field(help="The cgroup below which commands run; null where there is none.")
 
-    traits = Traits(route="GET /daemon", http_name="getStatus")
+    traits = Traits(reads=True, route="GET /daemon", http_name="getStatus")
 
 
 class Doctor(Operation):
@@ -46,7 +46,7 @@ class Doctor(Operation):
     class Reply(Record):
         checks: list[CheckFields] = field()
 
-    traits = Traits(route="GET /daemon/doctor", http_name="getChecks", returns="checks")
+    traits = Traits(reads=True, route="GET /daemon/doctor", http_name="getChecks", returns="checks")
 
 
 class Http(Operation):
@@ -65,6 +65,34 @@ class Http(Operation):
         socket: Text = field(help="The Unix socket, which serves HTTP, too.")
 
     traits = Traits(scope=Scope.OPERATOR, positional=("what", "listen"))
+
+
+class Dashboard(Operation):
+    """Make a link to the dashboard, which opens a page of the browser once; or end all pages."""
+
+    what: Literal["open", "close", "token"] = field(
+        "open",
+        help="`open` makes a link; `close` ends all links and pages, and closes the TCP ports; `token` gives what a "
+        "program needs that publishes events and does nothing else.",
+    )
+    port: Integer | None = field(
+        None, least=1, most=65535, help="The port on 127.0.0.1. Default: the one that is open, else a free one."
+    )
+    read_only: Flag = field(False, help="With `open`: a page that can only look.")
+    listen: Text | None = field(
+        None, longest=256, help="With `open`: an IP address and a port for other machines. Needs `cert` and `key`."
+    )
+    cert: Text | None = field(None, longest=4096, help="The file with the certificate and its chain (PEM).")
+    key: Text | None = field(None, longest=4096, help="The file with the key of the certificate (PEM).")
+
+    class Reply(Record):
+        link: Text | None = field(help="With `open`: the link.")
+        url: Text | None = field(help="The address of the dashboard; null after `close`.")
+        until: Time | None = field(help="With `open`: until when the link can be used.")
+        token: Text | None = field(help="With `token`: the token for publishing.")
+        is_built: Flag = field(help="Whether this installation has the page.")
+
+    traits = Traits(scope=Scope.OPERATOR, positional=("what",))
 
 
 class Stop(Operation):
@@ -95,7 +123,7 @@ class Redact(Operation):
     class Reply(Record):
         texts: list[Text] = field(help="The same texts in the same order, masked.")
 
-    traits = Traits(route="POST /redact", http_name="redactTexts", returns="texts", star="texts")
+    traits = Traits(reads=True, route="POST /redact", http_name="redactTexts", returns="texts", star="texts")
 
 
 class Sinks(Operation):
@@ -108,7 +136,7 @@ class Sinks(Operation):
             help="What is wrong with that file, in which case the last good one is used; else null."
         )
 
-    traits = Traits(scope=Scope.OPERATOR, route="GET /sinks", http_name="listSinks")
+    traits = Traits(reads=True, scope=Scope.OPERATOR, route="GET /sinks", http_name="listSinks")
 
 
 class SinkTest(Operation):
@@ -139,6 +167,7 @@ class SinkDead(Operation):
         dead: list[DeadLetterFields] = field()
 
     traits = Traits(
+        reads=True,
         scope=Scope.OPERATOR,
         route="GET /sinks/dead",
         http_name="listDeadLetters",
