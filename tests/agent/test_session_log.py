@@ -168,14 +168,19 @@ def test_a_full_disk_leaves_the_log_as_it_was(tmp_path: Path) -> None:
         assert [entry.content.get("text") for entry in session_log.read(log.path)][1:] == ["before", "after"]
 
 
-def test_an_entry_is_on_disk_within_two_milliseconds(tmp_path: Path) -> None:
-    with SessionLog(str(tmp_path), "s") as log:
-        times = []
+def test_an_entry_costs_no_more_than_its_way_to_the_disk(tmp_path: Path) -> None:
+    """Two milliseconds at most, but for what this disk takes for the same bytes, which others may keep busy."""
+    times, bare = [], []
+    with SessionLog(str(tmp_path), "s") as log, open(tmp_path / "bare", "ab", buffering=0) as file:
         for _ in range(200):
             begun = time.perf_counter()
             log.append("tool_result", call="c", name="terminal", text="x" * 4000)
-            times.append(time.perf_counter() - begun)
-    assert statistics.median(times) < 0.002
+            between = time.perf_counter()
+            file.write(b"x" * 4000)
+            os.fdatasync(file.fileno())
+            times.append(between - begun)
+            bare.append(time.perf_counter() - between)
+    assert statistics.median(times) < max(0.002, 2 * statistics.median(bare))
 
 
 _WRITER = """

@@ -173,6 +173,8 @@ def open_calls(entries: Sequence[Entry]) -> list[OpenCall]:
 def is_open(entries: Sequence[Entry]) -> bool:
     """Whether the model has to be asked: the last thing said was not said by it, and the turn was not ended."""
     for entry in reversed(entries):
+        if entry.kind == "interrupt":
+            return False
         if entry.kind in ("end", "assistant"):
             return entry.kind == "assistant" and bool(calls_of(entry))
         if entry.kind in _OPEN:

@@ -12,6 +12,7 @@ import json
 import os
 import time
 from collections.abc import Callable, Iterable, Iterator
+from types import NoneType
 from typing import Any, Literal, NamedTuple, Self, TypeAlias, get_args
 
 from holdfast.errors import BadValue, DiskFull, HoldfastError, NotFound, NotNow
@@ -52,6 +53,10 @@ class Entry(NamedTuple):
         return self._asdict()
 
 
+#: Of the fields of an entry.
+_TYPES: tuple[Any, ...] = (int, (int, NoneType), (int, float), str, dict)
+
+
 def directory(home: str) -> str:
     return os.path.join(home, "agent", "sessions")
 
@@ -85,7 +90,7 @@ def _parsed(data: bytes) -> Iterator[Entry]:
     known: set[int] = set()
     last: int | None = None
     for line in data.split(b"\n")[:-1]:
-        entry = _entry(line)
+        entry = parse_line(line)
         if entry is None or entry.id in known:
             continue
         if entry.parent is not None and entry.parent not in known:
@@ -97,20 +102,14 @@ def _parsed(data: bytes) -> Iterator[Entry]:
         yield entry
 
 
-def _entry(line: bytes) -> Entry | None:
+def parse_line(line: bytes) -> Entry | None:
+    """The entry of a line; None for a damaged one."""
     try:
         fields = json.loads(line)
         entry = Entry(**{name: fields[name] for name in Entry._fields})
     except (ValueError, TypeError, KeyError, RecursionError):
         return None
-    is_valid = (
-        type(entry.id) is int
-        and (entry.parent is None or type(entry.parent) is int)
-        and isinstance(entry.time, (int, float))
-        and isinstance(entry.kind, str)
-        and isinstance(entry.content, dict)
-    )
-    return entry if is_valid else None
+    return entry if all(isinstance(value, kind) for value, kind in zip(entry, _TYPES, strict=True)) else None
 
 
 def branch(entries: Iterable[Entry], head: int | None = None) -> list[Entry]:
@@ -145,7 +144,7 @@ def sessions(home: str) -> list[LoggedSession]:
             continue
         try:
             with open(path, "rb") as file:
-                first = _entry(file.readline(1 << 16).rstrip(b"\n"))
+                first = parse_line(file.readline(1 << 16).rstrip(b"\n"))
                 changed_at = os.fstat(file.fileno()).st_mtime
         except OSError:
             continue

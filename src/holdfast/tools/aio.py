@@ -235,14 +235,16 @@ class AsyncTools:
             self._under_way.discard(is_over)
             is_over.cancel()
 
-    async def interrupt(self) -> int:
+    async def interrupt(self, *, everywhere: bool = True) -> int:
         """End the foreground command, or the wait, of this session, in all programs; background ones go on.
 
-        How many calls were under way here. Raises HoldfastError where other programs cannot be reached.
+        How many calls were under way here. Without `everywhere`, only those. Raises HoldfastError where other programs
+        cannot be reached.
         """
         tools = self._open()
         count = tools.interrupts.interrupt()
-        await tools.interrupts.announce()
+        if everywhere:
+            await tools.interrupts.announce()
         return count
 
     async def _answer(self, name: object, arguments: object, process_id: str | None) -> Answer:

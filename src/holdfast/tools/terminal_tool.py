@@ -31,7 +31,10 @@ _AFTER_INTERRUPT = "see what the user wants now"
 
 
 async def terminal(tools: ToolSession, call: TerminalCall, notices: int, process_id: str | None = None) -> Answer:
-    """At most `notices` notices are claimed. `process_id`: where the caller chose it. Raises HoldfastError, ToolRefusal."""
+    """At most `notices` notices are claimed. `process_id`: that of the process, chosen by the caller.
+
+    Raises HoldfastError, ToolRefusal.
+    """
     if call.background:
         with tools.reported("terminal") as outcome:
             outcome[0] = await _background(tools, call, process_id)
