@@ -61,6 +61,10 @@ class Conversation:
         self._with_front(lambda front: front.stop())
         eventually(lambda: not session_log.is_held(str(self.home), self.session))
 
+    def start(self) -> None:
+        """As a front end that is opened does: an agent in its pause after a crash is run now."""
+        self._with_front(lambda front: front.start())
+
     def interrupt(self) -> None:
         self._with_front(lambda front: front.interrupt())
 

@@ -14,17 +14,10 @@ from tests.agent.endpoint import Body, Call, Endpoint, Fail, Say, call, last_res
 from tests.agent.stage import Conversation, configure
 
 
-@pytest.fixture
-def endpoint(home: Path) -> Iterator[Endpoint]:
-    with Endpoint() as endpoint:
-        configure(home, endpoint)
-        yield endpoint
-
-
-@pytest.fixture
-def talk(home: Path, endpoint: Endpoint) -> Iterator[Conversation]:
-    """No agent of the test fails: it would be started again unseen."""
-    yield Conversation(home)
+@pytest.fixture(autouse=True)
+def _no_agent_fails(talk: Conversation) -> Iterator[None]:
+    """It would be started again unseen."""
+    yield
     with holdfast.connect() as client:
         agents = [one for one in client.ps(all=True, session="agents") if one.restarts or one.exit_code]
         assert not [client.logs(one.id).data for one in agents]

@@ -19,7 +19,7 @@ from holdfast.agent import session_log
 from holdfast.agent.config import BAD_CONFIG, INPUT_TOPIC
 from holdfast.agent.session_log import Entry
 from holdfast.client.aio import AsyncClient
-from holdfast.errors import HoldfastError, NotFound
+from holdfast.errors import BadValue, HoldfastError, NotFound
 
 #: The session that owns the agents themselves.
 AGENTS = "agents"
@@ -27,6 +27,8 @@ AGENTS = "agents"
 LABEL = "holdfast.agent"
 _POLL = 0.05
 _START_TIMEOUT = 20.0
+#: An event has 256 KiB at most.
+_LONGEST_MESSAGE = 200 << 10
 #: Restarts in a row: a run of ten seconds begins the count anew.
 _RESTARTS = 20
 _RESTART_DELAY = 0.2
@@ -58,6 +60,10 @@ class AgentFront:
 
         What the agent does is interrupted. Raises HoldfastError.
         """
+        if not text.strip():
+            raise BadValue("the message is empty", next="write something")
+        if len(text.encode(errors="surrogatepass")) > _LONGEST_MESSAGE:
+            raise BadValue(f"the message is longer than {_LONGEST_MESSAGE >> 10} KiB", next="put it into a file")
         return await self._put("message", text=text)
 
     async def set(self, *, model: str | None = None, base_url: str | None = None, toolset: str | None = None) -> None:
@@ -100,6 +106,10 @@ class AgentFront:
         """Start the agent unless it runs. `since`: the event before its first input, for a new session."""
         if self.is_running:
             return
+        for process in await self._client.ps(session=AGENTS, used=False):
+            if agent_of(process) == self.session and process.status == "restarting":  # in its pause after a crash
+                await self._started((await self._client.restart(process.id)).id)
+                return
         if since is None:
             since = await self._client.publish("agent.open", {"session": self.session}) - 1
         command = [sys.executable, "-m", "holdfast.agent", self.session, str(since)]
