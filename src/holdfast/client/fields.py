@@ -73,10 +73,12 @@ PROCESS_STATUSES = ("running", "ended", "waiting", "restarting", "unreachable")
 RUN_OPTIONS = (
     "asker",
     "approval_wait",
+    "id",
     "name",
     "session",
     "task",
     "parent_session",
+    "acts_for",
     "backend",
     "image",
     "host",
