@@ -26,7 +26,7 @@ from holdfast.places.relay_link import RelayProcess, start_relay
 from holdfast.places.remote import RemotePlace
 from holdfast.places.ssh import SshBackend, SshPlace
 from holdfast_keeper import protocol
-from tests.contracts.clouds import e2b, modal
+from tests.contracts.clouds import cloud
 from tests.contracts.engines import engine
 from tests.contracts.sshd import SshServer, shared_cache, shared_server
 from tests.support import end_instance
@@ -292,6 +292,7 @@ IMPLEMENTATIONS: dict[str, Callable[[StagedPlace], ExecutionPlace]] = {
     "podman": container("podman"),
     "docker": container("docker"),
     "apptainer": container("apptainer"),
-    "e2b": e2b,
-    "modal": modal,
+    "e2b": cloud("e2b"),
+    "modal": cloud("modal"),
+    "daytona": cloud("daytona"),
 }

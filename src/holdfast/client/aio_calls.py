@@ -47,10 +47,13 @@ class AsyncCalls(ClientState):
 
             asker: The caller asks the approver itself: the error then holds the request.
             approval_wait: Seconds to wait for a decision, at most 300.
+            id: Chosen by the caller: a retry with the same id does not start a second process.
             name: A name that can be used instead of the id. Unique among running processes.
             session: The session that owns the process. Default: $HOLDFAST_SESSION, else default.
             task: A second key to group processes by.
             parent_session: The parent of the session, which receives its processes when it ends.
+            acts_for: Its own connections to holdfast are bound to this session, in place of the one that owns it. For
+                callers that are not bound themselves.
             backend: Run it there: local, podman, docker, apptainer, ssh, or a backend of config.toml (holdfast
                 backends). The environment is that of the place, with --env on top. Default: local.
             image: With a backend of containers: the image. Processes of one task (else of one session) with the same
@@ -708,14 +711,17 @@ class AsyncCalls(ClientState):
         )
         return value
 
-    async def publish(self, topic: str, payload: Message | None = None) -> int:
-        """Publish an event. It is on disk when the reply comes.
+    async def publish(self, topic: str, payload: Message | None = None, *, transient: bool = False) -> int:
+        """Publish an event. It is on disk when the reply comes, unless it is transient.
 
         topic: Words joined by dots.
         payload: The event's fields.
+        transient: Not kept: only present followers get it, and it has no number.
         """
         value, _ = await self._call(
-            calls.Ask("publish", {"topic": topic, "payload": payload}, limit=60.0, may_repeat=False)
+            calls.Ask(
+                "publish", {"topic": topic, "payload": payload, "transient": transient}, limit=60.0, may_repeat=False
+            )
         )
         return int(value["seq"])
 

@@ -17,6 +17,7 @@ BUILT_IN = {
     "apptainer": "holdfast.places.apptainer:ApptainerBackend",
     "ssh": "holdfast.places.ssh:SshBackend",
     "modal": "holdfast.places.clouds.modal:ModalBackend",
+    "daytona": "holdfast.places.clouds.daytona:DaytonaBackend",
     "e2b": "holdfast.places.clouds.e2b:E2bBackend",
 }
 

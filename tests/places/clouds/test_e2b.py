@@ -106,7 +106,7 @@ def test_a_command_runs_there_and_later_ones_in_the_same_sandbox(hf: Instance) -
     assert lines[0] == str(sandbox.home)
     assert {"FLOWERS=roses", "GIVEN=here", sandbox.mark} <= set(lines)
     assert not any(line.startswith("HOLDFAST_HOME=") or KEY in line for line in lines)
-    assert set(sandbox.metadata) == {"holdfast.instance", "holdfast.place"}
+    assert set(sandbox.labels) == {"holdfast.instance", "holdfast.place"}
     assert hf("run", "-i", "--backend", "e2b", "cat", given="typed") == "typed"
     assert hf.sandbox() is sandbox
     hf("run", "--backend", "e2b", "--task", "other", "true")

@@ -41,6 +41,9 @@ async def publish(context: DaemonContext, call: Call, ask: Publish) -> Message:
     _check_envelope(fields)
     if (fault := payload_fault(fields)) is not None:
         raise BadValue(fault)
+    if ask.transient:
+        context.stream.publish_transient(ask.topic, fields)
+        return {"seq": 0}
     receipt = Receipt()
     await context.store.record([Event(ask.topic, time.time(), fields, receipt=receipt)])
     return {"seq": receipt.seq}

@@ -219,7 +219,9 @@ class CallerAncestry:
 
     def _bound(self, process_id: str | None) -> BoundOrigin:
         process = self._registry.get(ProcessId(process_id)) if process_id else None
-        return BoundOrigin(process.meta.session, process.meta.gated) if process is not None else untraced()
+        if process is None:
+            return untraced()
+        return BoundOrigin(process.meta.acts_for or process.meta.session, process.meta.gated)
 
     @contextmanager
     def helping(self, pid: int, process: HeldProcess) -> Iterator[None]:
