@@ -15,7 +15,7 @@ import pytest
 import holdfast
 from holdfast.model.cast import CastWriter
 from tests.dashboard.page import open_page
-from tests.support import run_cli
+from tests.support import eventually, run_cli
 
 FINISHED: dict[str, Any] = {
     "id": "proc_0123456789ab",
@@ -48,7 +48,7 @@ def test_a_terminal_with_its_times_and_sizes(instance: Path) -> None:
             "printf 'one\\r\\n'; sleep 0.5; printf '\\033[31mtwo\\r\\n'; read x; printf 'thr\\303\\251e'; stty size"
         )
         process = client.run(command, pty=True, size=(100, 30), name="demo")
-        client.wait(process.id, until="match", match="two", timeout=20)
+        eventually(lambda: "two" in client.logs(process.id).text)
         client.resize(process.id, 90, 20)
         client.send(process.id, "x", enter=True)
         client.wait(process.id, timeout=20)

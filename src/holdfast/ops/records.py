@@ -8,7 +8,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Literal
 
-    from holdfast.ops.kinds import Flag, Integer, Number, Object, Seconds, Size, Text, Time
+    from holdfast.ops.kinds import Anything, Flag, Integer, Number, Object, Seconds, Size, Text, Time
 
 
 class ProcessFields(Record):
@@ -88,6 +88,14 @@ class ProcessFields(Record):
 
 
 PROCESS_FIELDS = tuple(ProcessFields.FIELDS)
+
+
+class GlanceFields(ProcessFields):
+    """A process with the last line of its output and its use of CPU."""
+
+    last_line: Text = field(help="The last line that is not empty, without escape sequences, secrets masked.")
+    cpu_percent: Number | None = field(help="100 is one core.")
+    history: Object = field(help="`ago` in seconds, `cpu_percent`, `rss_bytes`: an array each, oldest first.")
 
 
 class TopFields(Record):
@@ -344,6 +352,15 @@ class DeadLetterFields(Record):
     attempts: Integer = field()
     error: Text | None = field()
     dead_at: Time | None = field()
+
+
+class SettingFields(Record):
+    """One setting of the instance."""
+
+    key: Text = field()
+    value: Anything = field()
+    default: Anything = field()
+    about: Text = field()
 
 
 class CheckFields(Record):
