@@ -107,7 +107,7 @@ def test_settings(page: Page, instance: Path) -> None:
     found = page.ask("GET", "/api/v1/settings").value
     assert found["config"] == str(instance / "config.toml")
     by_key = {one["key"]: one for one in found["settings"]}
-    assert by_key["log_cap"]["value"] == by_key["log_cap"]["default"] == 256 << 20
+    assert by_key["log_cap"]["value"] == by_key["log_cap"]["default"] == str(256 << 20)
     assert by_key["keep_ended"]["about"]
     assert not by_key.keys() & {"sinks", "backends", "sudo_password_command"}
 

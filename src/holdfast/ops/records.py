@@ -8,7 +8,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Literal
 
-    from holdfast.ops.kinds import Anything, Flag, Integer, Number, Object, Seconds, Size, Text, Time
+    from holdfast.ops.kinds import Flag, Integer, Number, Object, Seconds, Size, Text, Time
 
 
 class ProcessFields(Record):
@@ -358,8 +358,9 @@ class SettingFields(Record):
     """One setting of the instance."""
 
     key: Text = field()
-    value: Anything = field()
-    default: Anything = field()
+    kind: Text = field(help="number, size, seconds, switch, text or program.")
+    value: Text = field(help="As JSON writes it; a text as it is.")
+    default: Text = field()
     about: Text = field()
 
 

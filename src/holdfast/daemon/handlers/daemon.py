@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import os
 
+from holdfast import light_json
 from holdfast.daemon.core.context import Call, DaemonContext, Message
 from holdfast.daemon.core.ending import end
 from holdfast.errors import BadValue, NotNow, Unreachable
@@ -142,8 +143,18 @@ async def redact(context: DaemonContext, call: Call, ask: Redact) -> Message:
 async def show_settings(context: DaemonContext, call: Call, ask: ShowSettings) -> Message:
     """The values in use: a change of the file counts after a restart of the daemon."""
     shown = [
-        {"key": key, "value": getattr(context.settings, key), "default": one.default, "about": one.help}
+        {
+            "key": key,
+            "kind": one.kind,
+            "value": _written(getattr(context.settings, key)),
+            "default": _written(one.default),
+            "about": one.help,
+        }
         for key, one in declared().items()
         if isinstance(one.default, (str, int, float)) and "password" not in key
     ]
     return {"config": context.paths.config, "settings": shown}
+
+
+def _written(value: object) -> str:
+    return value if isinstance(value, str) else light_json.dumps(value)
