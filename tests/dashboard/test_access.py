@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import stat
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -295,3 +297,27 @@ def test_a_held_command_makes_no_link(home: Path) -> None:
         process = client.run([sys.executable, "-m", "holdfast", "dashboard", "--print"])
         assert client.wait(process.id, timeout=30).exit_code not in (0, None)
         assert "#key=" not in client.logs(process.id).text
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to be another user")
+def test_another_user_who_saw_the_link_does_not_get_in(instance: Path) -> None:
+    """It stands among the arguments of the browser, which every user can read."""
+    page = Page(new_link())
+    body = json.dumps({"key": page.key})
+    head = f"POST /api/v1/dashboard/login HTTP/1.1\r\nHost: {page.host}\r\nContent-Type: application/json\r\n"
+    request = f"{head}Content-Length: {len(body)}\r\nConnection: close\r\n\r\n{body}"
+    host, port = page.host.split(":")
+    program = f"""
+import os, socket
+os.setgid(65534); os.setuid(65534)
+connection = socket.socket()
+connection.connect(({host!r}, {port}))
+connection.sendall({request.encode()!r})
+answer = b""
+while data := connection.recv(65536):
+    answer += data
+os.write(1, answer)
+"""
+    seen = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60)
+    assert seen.stdout.startswith("HTTP/1.1 403 ") and "another user" in seen.stdout
+    assert page.log_in().status == 200
