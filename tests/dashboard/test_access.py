@@ -11,9 +11,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from websockets.exceptions import InvalidStatus
+from websockets.exceptions import ConnectionClosed, InvalidStatus
 
 import holdfast
+from holdfast.ops.catalog import OPERATIONS
 from tests.dashboard.page import Page, kill_daemon, new_link, open_page, send
 from tests.support import eventually, run_cli
 
@@ -89,6 +90,18 @@ def test_a_page_that_leaves_takes_its_cookie_along(instance: Path) -> None:
     left = page.ask("POST", "/api/v1/dashboard/logout")
     assert left.status == 204 and "Max-Age=0" in left.headers["set-cookie"]
     assert page.ask("GET", SESSION).status == 401
+
+
+def test_the_websockets_of_a_page_end_with_it(instance: Path, page: Page) -> None:
+    leaving = open_page()
+    with leaving.socket("/api/v1/events") as ws, page.socket("/api/v1/events") as other:
+        for one in (ws, other):
+            assert json.loads(one.recv(timeout=10))["type"] == "hello"
+        assert leaving.ask("POST", "/api/v1/dashboard/logout").status == 204
+        with pytest.raises(ConnectionClosed):
+            ws.recv(timeout=10)
+        with pytest.raises(TimeoutError):
+            other.recv(timeout=0.2)
 
 
 def test_wrong_keys(page: Page) -> None:
@@ -280,6 +293,15 @@ def test_a_read_only_page_can_only_look(instance: Path) -> None:
         assert (refusal["type"], refusal["code"]) == ("error", "denied")
     assert full.ask("GET", f"{at}/log").value["text"] == ""
     full.ask("POST", f"{at}/kill", {"grace": 0.1})
+
+
+def test_what_a_read_only_page_may_use_is_declared() -> None:
+    """A new operation is not among them unless it says so."""
+    routes = {name: one.traits for name, one in OPERATIONS.items() if one.traits.route}
+    reading = {name for name, traits in routes.items() if traits.reads}
+    getting = {name for name, traits in routes.items() if traits.route.startswith("GET ")}
+    assert getting - reading == {"get_file", "backend_login"}
+    assert reading - getting == {"wait", "glance", "judge", "redact"}
 
 
 def test_the_token_goes_on_working(instance: Path, page: Page) -> None:
