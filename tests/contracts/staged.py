@@ -26,7 +26,7 @@ from holdfast.places.relay_link import RelayProcess, start_relay
 from holdfast.places.remote import RemotePlace
 from holdfast.places.ssh import SshBackend, SshPlace
 from holdfast_keeper import protocol
-from tests.contracts.clouds import cloud
+from tests.contracts.clouds import REAL, cloud
 from tests.contracts.engines import engine
 from tests.contracts.sshd import SshServer, shared_cache, shared_server
 from tests.support import end_instance
@@ -34,7 +34,8 @@ from tests.support import end_instance
 T = TypeVar("T")
 Message = dict[str, Any]
 
-_TIMEOUT = 20.0
+#: A sandbox of a service takes a while.
+_TIMEOUT = 120.0 if REAL in os.environ else 20.0
 
 
 class StagedPlace:
@@ -57,7 +58,10 @@ class StagedPlace:
         self._is_closed = False
         self._runner = asyncio.Runner()
         self.place = self.run(self._begin(make))
-        self.until(lambda: self.hellos)
+        try:
+            self.until(lambda: self.hellos)
+        except AssertionError:
+            raise AssertionError(f"not connected: {self.place.keeper.trouble}") from None
 
     async def _begin(self, make: Callable[[StagedPlace], ExecutionPlace]) -> ExecutionPlace:
         place = make(self)

@@ -69,6 +69,7 @@ class Instance:
         return dict(next(one for one in self.json("backends") if one["name"] == "e2b"))
 
     def sandbox(self) -> FakeSandbox:
+        found: FakeSandbox
         (found,) = self.server.sandboxes.values()
         return found
 
