@@ -17,7 +17,7 @@ from holdfast.model.lifecycle import Running
 from holdfast.model.process import HeldProcess, Meta, ProcessId
 from holdfast.places.apptainer import ApptainerBackend
 from holdfast.places.backend import PlaceSpec, Site
-from holdfast.places.base import ExecutionPlace, start_program
+from holdfast.places.base import ExecutionPlace, PlaceGone, start_program
 from holdfast.places.carry import make_runtime
 from holdfast.places.container import ContainerBackend, ContainerPlace, DockerBackend, PodmanBackend
 from holdfast.places.local import CONTROL, FD_STORE, LocalPlace, connect_socket
@@ -153,6 +153,26 @@ async def _first_true(condition: Callable[[], Awaitable[T | None]]) -> T:
         assert time.monotonic() < end, f"still {value!r} after {_TIMEOUT} s"
         await asyncio.sleep(0.01)
     return value
+
+
+async def until_gone(place: ExecutionPlace) -> PlaceGone:
+    """How the place ends. While it does not end, the connection is opened again and again, as the daemon does it."""
+    while True:
+        try:
+            (await place.connect()).close()
+        except PlaceGone as found:
+            return found
+        except Exception:  # noqa: BLE001 - the place is about to end
+            pass
+        await asyncio.sleep(0.02)
+
+
+async def leave(place: RemotePlace) -> None:
+    """As a daemon that ends: the place stays."""
+    peer = place.link._peer
+    place.close()
+    if peer is not None:
+        await peer.close()
 
 
 def local(staged: StagedPlace) -> ExecutionPlace:

@@ -18,9 +18,9 @@ from holdfast.places.clouds.daytona import DaytonaBackend
 from holdfast.places.file_program import MARK
 from holdfast.wire.frames import FrameDecoder, encode
 from tests.contracts.clouds import cloud
-from tests.contracts.staged import StagedPlace
+from tests.contracts.staged import StagedPlace, until_gone
 from tests.places.clouds.daytona_server import DaytonaServer
-from tests.places.clouds.opening import ended, failure, key_file, opened
+from tests.places.clouds.opening import failure, key_file, opened
 from tests.support import eventually
 
 TERMINAL = "create-connect"
@@ -117,7 +117,7 @@ def test_a_sandbox_that_was_stopped_is_gone(server: DaytonaServer, tmp_path: Pat
             (sandbox,) = server.sandboxes.values()
             sandbox.state = "stopped"
             server.cut()
-            assert f"{sandbox.id} is stopped" in str(await ended(place))
+            assert f"{sandbox.id} is stopped" in str(await until_gone(place))
 
     asyncio.run(work())
 
