@@ -16,7 +16,7 @@ from prompt_toolkit.history import FileHistory
 from prompt_toolkit.patch_stdout import patch_stdout
 
 from holdfast.agent import session_log
-from holdfast.agent.front import AgentFront
+from holdfast.agent.front import AgentFront, new_input
 from holdfast.cli import colours, console
 from holdfast.cli.agent_output import AgentOutput, Mode
 from holdfast.client.aio import AsyncClient, aconnect
@@ -278,8 +278,9 @@ class _Chat:
         if not line:
             return
         self._is_working = True
-        sent = asyncio.ensure_future(self.front.send(line))
-        self._output.own.add(await sent)
+        chosen = new_input()
+        self._output.own.add(chosen)
+        await self.front.send(line, chosen)
 
     async def _command(self, line: str) -> None:
         name, _, rest = line[1:].partition(" ")
