@@ -17,7 +17,7 @@ from typing import Any
 
 from holdfast.agent import session_log
 from holdfast.agent.config import BAD_CONFIG, INPUT_TOPIC
-from holdfast.agent.session_log import Entry
+from holdfast.agent.session_log import LogEntry
 from holdfast.client.aio import AsyncClient
 from holdfast.errors import BadValue, HoldfastError, NotFound
 
@@ -48,7 +48,7 @@ class AgentFront:
     def is_running(self) -> bool:
         return session_log.is_held(self._home, self.session)
 
-    def entries(self) -> list[Entry]:
+    def entries(self) -> list[LogEntry]:
         """The log; empty where there is none yet."""
         try:
             return session_log.read(self.path)
@@ -142,7 +142,7 @@ class AgentFront:
                     raise HoldfastError(f"the agent did not start: {what}", next=f"holdfast logs {process}")
                 await asyncio.sleep(_POLL)
 
-    async def follow(self, after: int = 0, wake: float | None = None) -> AsyncIterator[Entry | None]:
+    async def follow(self, after: int = 0, wake: float | None = None) -> AsyncIterator[LogEntry | None]:
         """The entries behind `after`, then those that come, without end; None every `wake` seconds without one."""
         offset, rest, idle_since = 0, b"", time.monotonic()
         while True:
