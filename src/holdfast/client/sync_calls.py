@@ -531,6 +531,31 @@ class SyncCalls(ClientState):
         )
         return value
 
+    def glance(self, processes: list[str], *, history: int | None = 0) -> Message:
+        """Processes as a list on a screen shows them: with what they use, and the last line of their output.
+
+        processes: Their ids.
+        history: The number of samples of each process, newest ones.
+
+        Returns: processes (in the order of the request), unknown (ids that are not known, or not any more).
+        """
+        value, _ = self._call(calls.Ask("glance", {"processes": list(processes), "history": history}, limit=60.0))
+        return value
+
+    def process_events(self, process: Ref, *, limit: int | None = 1000, before: int | None = None) -> Message:
+        """Events of one process that are kept, oldest first: its own, its notifications and its approvals.
+
+        process: An id, a name, or a unique prefix of either (of an id 4 hex digits or more).
+        limit: At most this many, the newest ones.
+        before: Only events before this number.
+
+        Returns: events, more (whether there are older ones).
+        """
+        value, _ = self._call(
+            calls.Ask("process_events", {"process": calls.ref(process), "limit": limit, "before": before}, limit=60.0)
+        )
+        return value
+
     def resize(self, process: Ref, cols: int, rows: int) -> None:
         """Change the size of the terminal of a process.
 
@@ -876,6 +901,14 @@ class SyncCalls(ClientState):
         """
         value, _ = self._call(calls.Ask("redact", {"texts": list(texts)}, limit=60.0))
         return list(value["texts"])
+
+    def show_settings(self) -> Message:
+        """The settings that this daemon uses, without tables and without what may hold a secret.
+
+        Returns: config (the file that sets them), settings (in the order of the documentation).
+        """
+        value, _ = self._call(calls.Ask("show_settings", {}, limit=60.0))
+        return value
 
     def sink_test(self, name: str | None = None) -> list[Message]:
         """Send a test message to one sink or to all, and wait for the results.

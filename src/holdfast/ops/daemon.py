@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from typing import Literal
 
     from holdfast.ops.kinds import Flag, Integer, Seconds, Size, Text, Time
-    from holdfast.ops.records import CheckFields, DeadLetterFields, SinkFields, SinkResultFields
+    from holdfast.ops.records import CheckFields, DeadLetterFields, SettingFields, SinkFields, SinkResultFields
 
 _MOST_DEAD = 10_000
 
@@ -124,6 +124,16 @@ class Redact(Operation):
         texts: list[Text] = field(help="The same texts in the same order, masked.")
 
     traits = Traits(reads=True, route="POST /redact", http_name="redactTexts", returns="texts", star="texts")
+
+
+class ShowSettings(Operation):
+    """The settings that this daemon uses, without tables and without what may hold a secret."""
+
+    class Reply(Record):
+        config: Text = field(help="The file that sets them.")
+        settings: list[SettingFields] = field(help="In the order of the documentation.")
+
+    traits = Traits(reads=True, scope=Scope.OPERATOR, route="GET /settings", http_name="getSettings")
 
 
 class Sinks(Operation):

@@ -12,6 +12,7 @@ VERBS = {
     "top": "Show CPU, memory and ports of processes, live",
     "exec": "Run another command in the directory and environment of a process",
     "logs": "Show the output of a process",
+    "export": "Write the output of a process as a recording for asciinema",
     "wait": "Wait until processes end, are ready, or print a line",
     "kill": "End processes with all their children, or send a signal",
     "send": "Write to the input of a process",

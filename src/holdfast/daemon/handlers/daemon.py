@@ -6,13 +6,15 @@ import asyncio
 import contextlib
 import os
 
+from holdfast import light_json
 from holdfast.daemon.core.context import Call, DaemonContext, Message
 from holdfast.daemon.core.ending import end
 from holdfast.errors import BadValue, NotNow, Unreachable
 from holdfast.model.addresses import Address, parse_address, parse_any_address
 from holdfast.model.process_rules import end_with_daemon
-from holdfast.ops.daemon import Dashboard, Http, Redact, Status, Stop
+from holdfast.ops.daemon import Dashboard, Http, Redact, ShowSettings, Status, Stop
 from holdfast.places.keeper_link import Refused
+from holdfast.settings import declared
 from holdfast.version import VERSION
 
 _KEEPER_TIMEOUT = 1.0
@@ -136,3 +138,23 @@ async def redact(context: DaemonContext, call: Call, ask: Redact) -> Message:
     if ask.texts is None:
         raise BadValue("the texts are missing")
     return {"texts": await context.secrets.mask(ask.texts, call.owner if call.is_strict else None)}
+
+
+async def show_settings(context: DaemonContext, call: Call, ask: ShowSettings) -> Message:
+    """The values in use: a change of the file counts after a restart of the daemon."""
+    shown = [
+        {
+            "key": key,
+            "kind": one.kind,
+            "value": _written(getattr(context.settings, key)),
+            "default": _written(one.default),
+            "about": one.help,
+        }
+        for key, one in declared().items()
+        if isinstance(one.default, (str, int, float)) and "password" not in key
+    ]
+    return {"config": context.paths.config, "settings": shown}
+
+
+def _written(value: object) -> str:
+    return value if isinstance(value, str) else light_json.dumps(value)
