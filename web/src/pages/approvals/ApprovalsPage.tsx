@@ -1,0 +1,3 @@
+export function ApprovalsPage(_: { rest: string[] }) {
+  return null;
+}

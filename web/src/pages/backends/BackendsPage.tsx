@@ -1,0 +1,3 @@
+export function BackendsPage(_: { rest: string[] }) {
+  return null;
+}

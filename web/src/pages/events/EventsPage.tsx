@@ -1,0 +1,3 @@
+export function EventsPage(_: { rest: string[] }) {
+  return null;
+}

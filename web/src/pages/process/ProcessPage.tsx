@@ -1,0 +1,3 @@
+export function ProcessPage(_: { rest: string[] }) {
+  return null;
+}

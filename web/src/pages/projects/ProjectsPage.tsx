@@ -1,0 +1,3 @@
+export function ProjectsPage(_: { rest: string[] }) {
+  return null;
+}

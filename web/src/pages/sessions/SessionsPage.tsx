@@ -1,0 +1,3 @@
+export function SessionsPage(_: { rest: string[] }) {
+  return null;
+}

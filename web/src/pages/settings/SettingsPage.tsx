@@ -1,0 +1,3 @@
+export function SettingsPage(_: { rest: string[] }) {
+  return null;
+}
