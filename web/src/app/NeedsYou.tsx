@@ -13,7 +13,8 @@ import { titleOf } from "../model/state";
 import { useReadOnly } from "./session_context";
 import { processPath } from "./router";
 
-const MOST = 4;
+/** Rows before the rest is folded; fewer on a phone. */
+const MOST = innerWidth < 760 ? 2 : 4;
 
 export function NeedsYou({ isOnApprovals }: { isOnApprovals: boolean }) {
   const needs = useStore(summary);

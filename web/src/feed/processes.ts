@@ -4,7 +4,7 @@
  * The feed is opened first; events that come while the pages are read are applied to what the pages say. A gap in the
  * events, or a feed that could not go on, reads the pages again.
  */
-import { processPage, readProcesses } from "../api/operations";
+import { processPage, readProcesses, top } from "../api/operations";
 import { Problem, sentenceOf } from "../api/problem";
 import type { HoldfastEvent, Process } from "../api/types";
 import { changeOf, stubOf } from "./apply";
@@ -39,6 +39,7 @@ export const loaded = new Store<boolean>(false);
 export const loadError = new Store<string | null>(null);
 
 const listeners = new Set<(event: HoldfastEvent) => void>();
+const measured = new Set<(found: Process[]) => void>();
 const visible = new Set<string>();
 let dirty = new Set<string>();
 let loading: AbortController | null = null;
@@ -75,6 +76,11 @@ export const reconnectNow = () => feed.retry();
 export function onEvent(listener: (event: HoldfastEvent) => void): () => void {
   listeners.add(listener);
   return () => listeners.delete(listener);
+}
+
+/** Calls back with processes whose use was measured just now. */
+export function onMeasured(listener: (found: Process[]) => void): void {
+  measured.add(listener);
 }
 
 /** These are on the screen: what they use is measured every other second. */
@@ -198,7 +204,11 @@ async function refresh(): Promise<void> {
   for (const id of ids) dirty.delete(id);
   isRefreshing = true;
   try {
-    putAll((await readProcesses(ids)).processes);
+    // Asking for the use of one makes the daemon measure all of them.
+    if (visible.size) await top(0, 1);
+    const found = (await readProcesses(ids)).processes;
+    for (const listener of measured) listener(found);
+    putAll(found);
   } catch (error) {
     const gone = error instanceof Problem && error.status === 404 ? UNKNOWN.exec(error.message)?.[1] : undefined;
     if (gone !== undefined) dropRows([gone]);

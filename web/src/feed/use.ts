@@ -2,7 +2,7 @@
 import { lastLines, top } from "../api/operations";
 import type { Process } from "../api/types";
 import { oneLine } from "../model/format";
-import { processes } from "./processes";
+import { onMeasured, processes } from "./processes";
 import { Store } from "./store";
 
 const MOST_SAMPLES = 24;
@@ -21,21 +21,19 @@ interface Sample extends Use {
 
 const samples = new Map<string, Sample>();
 
-/** Adds the sample of each process that was measured since the last call. */
-processes.subscribe(() => {
+onMeasured((found) => {
   const now = performance.now() / 1000;
-  for (const [id, sample] of samples) {
-    const process = processes.get().all.get(id);
-    if (!process || process.status === "ended") {
-      samples.delete(id);
-      continue;
-    }
-    addSample(sample, process.cpu_seconds, now);
+  for (const process of found) {
+    const sample = samples.get(process.id);
+    if (process.status === "ended") samples.delete(process.id);
+    else if (sample) addSample(sample, process.cpu_seconds, now);
   }
 });
 
 function addSample(sample: Sample, seconds: number | null, now: number): void {
   if (seconds === null || now - sample.at < 0.9) return;
+  // The same value again is an old measurement, unless it stays for long.
+  if (seconds === sample.seconds && now - sample.at < 3.5) return;
   if (sample.seconds !== null && seconds >= sample.seconds) {
     const value = (100 * (seconds - sample.seconds)) / (now - sample.at);
     sample.cpu = [...sample.cpu, value].slice(-MOST_SAMPLES);

@@ -47,7 +47,7 @@ export function Table({ items, view, selected, cursor, onSort, onSelect, onSelec
   const body = useRef<HTMLDivElement>(null);
   const isPhone = useIsPhone();
   const [margin, setMargin] = useState(0);
-  const rowHeight = isPhone ? 92 : 48;
+  const rowHeight = isPhone ? 104 : 48;
   const virtual = useWindowVirtualizer({
     count: items.length,
     estimateSize: (index) => (items[index]?.kind === "group" ? 36 : rowHeight),
