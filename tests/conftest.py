@@ -82,8 +82,11 @@ if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
 #: A part that cannot be had everywhere: no stable release of Debian has it.
 _OPTIONAL = "apptainer"
 
+#: Of a failure that a second try did not have, in characters.
+_SHOWN = 4000
+
 _skipped: list[str] = []
-_rerun: dict[str, None] = {}
+_rerun: dict[str, str] = {}
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -98,7 +101,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:
     outcome: str = report.outcome  # the plugin that runs tests again adds one
     if outcome == "rerun":
-        _rerun[report.nodeid] = None
+        _rerun[report.nodeid] = report.longreprtext
     if report.skipped and not hasattr(report, "wasxfail") and _OPTIONAL not in report.nodeid:
         _skipped.append(report.nodeid)
 
@@ -118,6 +121,8 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     failed = {report.nodeid for how in ("failed", "error") for report in terminalreporter.stats.get(how, [])}
     if defects := [name for name in _rerun if name not in failed]:
         terminalreporter.section("DEFECT: passed only on a second try", red=True)
+        for name in defects:
+            terminalreporter.write_line(_rerun[name][-_SHOWN:])
         for name in defects:
             terminalreporter.write_line(f"DEFECT: passed only on a second try: {name}", red=True)
     if _skipped and os.environ.get("CI") == "true":

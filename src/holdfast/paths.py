@@ -82,6 +82,11 @@ class Paths:
         return f"{self.home}/http-listen"
 
     @property
+    def dashboard_access(self) -> str:
+        """Links to the dashboard and its sessions, as hashes."""
+        return f"{self.home}/dashboard-access.json"
+
+    @property
     def closed_terminals(self) -> str:
         """A file for each foreground process whose terminal was closed, until the user is informed."""
         return f"{self.home}/closed-terminals"

@@ -29,6 +29,24 @@ def foreign_listener(sock: _socket.socket) -> int | None:
     return next(iter(uids - {os.geteuid(), 0}), None) if uids else -1
 
 
+def foreign_client(client: tuple[str, int], server: tuple[str, int]) -> int | None:
+    """The user that opened a TCP connection within this machine, unless that is this user or root.
+
+    None also where the kernel does not show it: the connection then comes from elsewhere.
+    """
+    for table, forms, _ in _addresses(client[0], server[0]):
+        row = b" %b:%04X %b:%04X " % (forms[0], client[1], forms[1], server[1])
+        try:
+            with open(f"/proc/self/net/{table}", "rb") as file:
+                text = file.read()
+        except OSError:
+            continue
+        if (begin := text.find(row)) >= 0:
+            uid = int(text[begin:].split(None, 7)[6])
+            return None if uid in (os.geteuid(), 0) else uid
+    return None
+
+
 def _addresses(*ips: str) -> list[tuple[str, list[bytes], bytes]]:
     """The tables of the kernel, with these addresses and the one for any address as they are written there."""
     if ":" in ips[0]:

@@ -103,6 +103,10 @@ class Settings(NamedTuple):
         str,
         "Where HTTP is served beside the socket: a loopback address and a port; empty for nowhere.",
     ] = ""
+    dashboard_files: Annotated[
+        str,
+        "For work on the page of the dashboard: the directory with its files. Empty for those that are installed.",
+    ] = ""
     backends: Annotated[
         dict[str, dict[str, Any]],
         "Where commands can run beside this machine: `[backends.NAME]` tables, see backends.md.",

@@ -309,6 +309,8 @@ class _Session:
             next(iter(reading))
         self._do("http")
         self._do("http", "open", "127.0.0.1:0")
+        self._do("dashboard")
+        self._do("dashboard", "close")
         self._do("http", "shut")
         self._do("status")
         self._do("doctor")

@@ -833,6 +833,21 @@ class AsyncCalls(ClientState):
         value, _ = await self._call(calls.Ask("http", {"what": what, "listen": listen}, limit=60.0))
         return value
 
+    async def dashboard(self, what: str = "open", *, port: int | None = None, read_only: bool = False) -> Message:
+        """Make a link to the dashboard, which opens a page of the browser once; or end all pages.
+
+        what: `open` makes a link; `close` ends all links and pages, and closes the TCP port.
+        port: The port on 127.0.0.1. Default: the one that is open, else a free one.
+        read_only: With `open`: a page that can only look.
+
+        Returns: link (the link; null after `close`), url (the address of the dashboard; null after `close`), until
+        (until when the link can be opened), is_built (whether this installation has the page).
+        """
+        value, _ = await self._call(
+            calls.Ask("dashboard", {"what": what, "port": port, "read_only": read_only}, limit=60.0)
+        )
+        return value
+
     async def stop_daemon(self, *, keep: bool = False) -> Message:
         """Stop the daemon: processes with lifetime `daemon` end, the others go on.
 

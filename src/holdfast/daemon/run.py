@@ -34,6 +34,7 @@ from holdfast.daemon.handlers.daemon import end_processes
 from holdfast.daemon.hooks.follow import Hooks
 from holdfast.daemon.listener.accepting import CallerAncestry
 from holdfast.daemon.listener.bridges import Bridges
+from holdfast.daemon.listener.page_access import PageAccess
 from holdfast.daemon.listener.server import Server
 from holdfast.daemon.listener.tcp import TcpListener
 from holdfast.daemon.notices.event_stream import EventStream
@@ -250,6 +251,7 @@ async def _compose(
         ),
         secrets=secrets,
         tcp=tcp,
+        pages=PageAccess(paths.dashboard_access),
         mcp=McpWorker(environ),
         watch_worker=WatchWorker(place.directory, places.directory_of, environ),
         background=background,

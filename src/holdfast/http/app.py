@@ -10,7 +10,7 @@ from typing import Any
 from holdfast.daemon.core.context import DaemonContext
 from holdfast.daemon.core.log import note
 from holdfast.errors import HoldfastError
-from holdfast.http import guard
+from holdfast.http import guard, pages
 from holdfast.http.request import HttpRequest
 from holdfast.http.responses import ClientGone, Response, problem_response
 from holdfast.http.routes import ROUTES
@@ -45,7 +45,10 @@ class HttpApp:
 
     async def _response(self, request: HttpRequest) -> Response:
         try:
-            self._check(request, ())
+            is_page = pages.is_page(request)
+            self._check(request, (), is_page)
+            if is_page:
+                return await pages.serve(request)
             if request.method == "OPTIONS":
                 return Response(204, headers=(("allow", self._routes.allowed(request.raw_path)),))
             found = self._routes.find(request.method, request.raw_path)
@@ -75,11 +78,11 @@ class HttpApp:
         except Exception:  # noqa: BLE001 - likewise
             await socket.refuse(_failed(request))
 
-    def _check(self, request: HttpRequest, subprotocols: list[str] | tuple[()]) -> None:
-        state = request.scope["state"]
+    def _check(self, request: HttpRequest, subprotocols: list[str] | tuple[()], is_page: bool = False) -> None:
+        state, path = request.scope["state"], request.raw_path
         token = self._context.tcp.token if state["tcp"] else None
-        guard.check(request.headers, request.raw_path, token, subprotocols)
-        if state["tcp"] and request.raw_path not in guard.OPEN_PATHS:
+        request.page = guard.check(request.headers, path, token, subprotocols, self._context.pages, is_page)
+        if state["tcp"] and path not in guard.OPEN_PATHS and not is_page:
             state["has_token"]()
 
 

@@ -2,37 +2,76 @@
 
 On the socket the kernel has checked the user already. On TCP every user of the machine can connect, and so can every
 web page in a browser on it. A request must name this machine as its host (a page whose own name resolves to it does
-not), must not come from another origin, and must have the token.
+not), must not come from another origin, and must have the token, or the cookie and the secret of a page of the
+dashboard.
 """
 
 from __future__ import annotations
 
 import hmac
 from collections.abc import Mapping, Sequence
+from typing import Protocol
 
+from holdfast.daemon.listener.page_access import PageSession
 from holdfast.http.responses import HttpRefusal
 from holdfast.model.addresses import is_loopback
 
-#: Browsers cannot set headers on a WebSocket: they offer this subprotocol in place of `Authorization`.
+#: Browsers cannot set headers on a WebSocket: they offer these subprotocols in their place.
 TOKEN_SUBPROTOCOL = "holdfast.token."
+SECRET_SUBPROTOCOL = "holdfast.secret."
 SUBPROTOCOL = "holdfast.v1"
+#: The secret of a page; its cookie comes by itself.
+SECRET_HEADER = "holdfast-secret"
+LOGIN_PATH = "/api/v1/dashboard/login"
 #: Served without a token.
-OPEN_PATHS = frozenset({"/livez"})
+OPEN_PATHS = frozenset({"/livez", LOGIN_PATH})
+_MOST_OFFERED = 20
 
 _NEXT_TOKEN = "send Authorization: Bearer with the content of $HOLDFAST_HOME/token"
+_NEXT_LINK = "open a new link: holdfast dashboard"
 
 
-def check(headers: Mapping[str, Sequence[str]], path: str, token: str | None, subprotocols: Sequence[str] = ()) -> None:
-    """Raises HttpRefusal. `token` is None on the socket. Header names are in lower case."""
+class FindsPages(Protocol):
+    """As `PageAccess`."""
+
+    @property
+    def cookie_name(self) -> str: ...
+
+    def find(self, cookies: list[str], offered: list[str]) -> PageSession | None: ...
+
+
+def check(
+    headers: Mapping[str, Sequence[str]],
+    path: str,
+    token: str | None,
+    subprotocols: Sequence[str] = (),
+    pages: FindsPages | None = None,
+    is_page: bool = False,
+) -> PageSession | None:
+    """The page's session, where that is what lets the request in. Raises HttpRefusal.
+
+    `token` is None on the socket. Header names are in lower case. `is_page`: the request is for a file of the page,
+    which has nothing secret and may be opened from anywhere.
+    """
     host = _only(headers, "host")
     if token is not None and not host_is_loopback(host):
         raise HttpRefusal(403, "denied", "the request is for another host", next="call it as 127.0.0.1 or localhost")
     origin = _only(headers, "origin")
     if origin is not None and not same_origin(origin, host):
         raise HttpRefusal(403, "denied", "the request comes from another origin", next="call it without a web page")
-    if token is not None and path not in OPEN_PATHS and not has_token(token, headers, subprotocols):
-        challenge = (("www-authenticate", 'Bearer realm="holdfast"'),)
-        raise HttpRefusal(401, "denied", "the token is missing or wrong", next=_NEXT_TOKEN, headers=challenge)
+    if token is None or is_page:
+        return None
+    if _only(headers, "sec-fetch-site") in ("cross-site", "same-site"):  # where the browser sends no Origin
+        raise HttpRefusal(403, "denied", "the request comes from another site", next="call it without a web page")
+    if path in OPEN_PATHS or has_token(token, headers, subprotocols):
+        return None
+    secrets = offered_secrets(headers, subprotocols)
+    if pages is not None and secrets:
+        if (found := pages.find(cookies_of(headers, pages.cookie_name), secrets)) is not None:
+            return found
+        raise HttpRefusal(401, "denied", "this page of the dashboard was closed, or is too old", next=_NEXT_LINK)
+    challenge = (("www-authenticate", 'Bearer realm="holdfast"'),)
+    raise HttpRefusal(401, "denied", "the token is missing or wrong", next=_NEXT_TOKEN, headers=challenge)
 
 
 def host_is_loopback(host: str | None) -> bool:
@@ -60,6 +99,19 @@ def has_token(token: str, headers: Mapping[str, Sequence[str]], subprotocols: Se
     if scheme.lower() == "bearer":
         offered.append(credentials.strip())
     return bool(token) and any(hmac.compare_digest(word.encode(), token.encode()) for word in offered)
+
+
+def offered_secrets(headers: Mapping[str, Sequence[str]], subprotocols: Sequence[str]) -> list[str]:
+    found = [word.removeprefix(SECRET_SUBPROTOCOL) for word in subprotocols if word.startswith(SECRET_SUBPROTOCOL)]
+    if (header := _only(headers, SECRET_HEADER)) is not None:
+        found.append(header)
+    return found[:_MOST_OFFERED]
+
+
+def cookies_of(headers: Mapping[str, Sequence[str]], name: str) -> list[str]:
+    """The values of one cookie: another server on this host name may have set more of them."""
+    pairs = (pair.strip().partition("=") for header in headers.get("cookie", ()) for pair in header.split(";"))
+    return [value.strip() for key, _, value in pairs if key == name][:_MOST_OFFERED]
 
 
 def _only(headers: Mapping[str, Sequence[str]], name: str) -> str | None:

@@ -13,11 +13,13 @@ from holdfast.daemon.core.context import Call, DaemonContext, Message
 from holdfast.daemon.listener import scope
 from holdfast.daemon.listener.accepting import BoundOrigin
 from holdfast.daemon.listener.connection import PendingCall
-from holdfast.errors import BadValue
+from holdfast.daemon.listener.page_access import PageSession
+from holdfast.errors import BadValue, Denied
 from holdfast.http.negotiate import choose, media_of
 from holdfast.http.responses import ClientGone, HttpRefusal
 from holdfast.http.routing import JSON, MOST_BODY, OCTETS, RequestBody, Route
 from holdfast.model.process import HeldProcess
+from holdfast.ops.catalog import OPERATIONS
 from holdfast.ops.declare import Field
 from holdfast.ops.kinds import FlagKind, IntegerKind, NumberKind, SessionKind
 from holdfast.wire import json_bounds
@@ -45,6 +47,8 @@ class HttpRequest:
         self.method: str = scope.get("method", "WEBSOCKET")
         self.raw_path = scope["raw_path"].decode("ascii", "replace")
         self.headers = _headers(scope["headers"])
+        #: The page of the dashboard that asks; None for a program.
+        self.page: PageSession | None = None
         #: Fields of the operation that the path and the query give.
         self.path: Message = {}
         self.query: Message = {}
@@ -62,6 +66,10 @@ class HttpRequest:
         found = self.headers.get(name)
         return ", ".join(found) if found else None
 
+    @property
+    def is_read_only(self) -> bool:
+        return self.page is not None and self.page.read_only
+
     def prepare(self, route: Route, parameters: dict[str, str]) -> None:
         """Read the path, the query and the accepted media types. Raises BadValue, HttpRefusal."""
         self._route = route
@@ -69,6 +77,8 @@ class HttpRequest:
             declared = route.path_fields[name]
             self.path[declared.name] = declared.check(text)
         self.query = read_query(self.scope["query_string"], route.query)
+        if self.is_read_only and (not route.reads or self.query.get("take") or "holdfast-session" in self.headers):
+            raise _read_only()
         if route.media:
             media = choose(self.header("accept"), route.media)
             if media is None:
@@ -150,6 +160,8 @@ class HttpRequest:
         receive_data: ReceiveData | None = None,
     ) -> Message:
         """The daemon's reply to an operation. Raises what its handler raises."""
+        if self.is_read_only and not OPERATIONS[op].traits.reads:
+            raise _read_only()
         pending = PendingCall(self.context, self.call(send_data, taker, receive_data), op)
         reply = await pending.reply(arguments)
         if pending.needs_delivery:
@@ -228,6 +240,10 @@ class HttpRequest:
         with suppress(UnicodeDecodeError):  # otherwise it is Latin-1, as headers once were
             named = named.encode("latin-1").decode()
         return SessionKind({}).check(named, "session")
+
+
+def _read_only() -> Denied:
+    return Denied("this page can only look", next="open a page that can do more: holdfast dashboard")
 
 
 def read_query(query: bytes, known: Mapping[str, Field]) -> Message:

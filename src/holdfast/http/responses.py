@@ -13,8 +13,15 @@ Write: TypeAlias = Callable[[bytes], Awaitable[None]]
 Headers: TypeAlias = Sequence[tuple[str, str]]
 
 PROBLEM_JSON = "application/problem+json"
-#: Nothing here may be cached, or interpreted by a browser as another type.
-_ALWAYS = [(b"cache-control", b"no-store"), (b"x-content-type-options", b"nosniff")]
+#: Nothing here may be cached, used by a page of another origin, or interpreted by a browser as another type or as a
+#: page. Headers of a response with the same name take their place.
+_ALWAYS = {
+    b"cache-control": b"no-store",
+    b"x-content-type-options": b"nosniff",
+    b"content-security-policy": b"default-src 'none'; frame-ancestors 'none'",
+    b"cross-origin-resource-policy": b"same-origin",
+    b"referrer-policy": b"no-referrer",
+}
 
 #: The status of each error code. A code that is not here is a fault of the daemon.
 STATUS = {
@@ -117,8 +124,8 @@ def problem_response(error: HoldfastError) -> Response:
 
 
 def encoded_headers(media: str, headers: Headers) -> list[tuple[bytes, bytes]]:
-    encoded = list(_ALWAYS)
+    given = [(name.encode(), value.encode("latin-1", "replace")) for name, value in headers]
     if media:
-        encoded.append((b"content-type", media.encode()))
-    encoded += [(name.encode(), value.encode("latin-1", "replace")) for name, value in headers]
-    return encoded
+        given.append((b"content-type", media.encode()))
+    names = {name for name, _ in given}
+    return [*((name, value) for name, value in _ALWAYS.items() if name not in names), *given]

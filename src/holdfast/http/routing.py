@@ -104,6 +104,8 @@ class Route:
     """Media types of a body that is used as it comes, in place of `body`."""
     errors: Sequence[int] = ()
     about: str = ""
+    reads: bool = False
+    """Whether it changes nothing: a read-only page may use it."""
     is_described: bool = True
     """Whether OpenAPI has it; not where another protocol defines the messages."""
     media: Sequence[str] = field(init=False)
@@ -153,6 +155,7 @@ def operation_route(
         "summary": str(operation.__doc__).strip().partition("\n")[0].rstrip("."),
         "replies": {200: Success("Done", {JSON: operation.Reply})},
         "path_fields": path_fields,
+        "reads": traits.reads,
     }
     if not operation.Reply.FIELDS:
         derived["replies"] = {204: Success("Done", {})}

@@ -30,7 +30,7 @@ class Approvals(Operation):
     class Reply(Record):
         approvals: list[ApprovalFields] = field()
 
-    traits = Traits(route="GET /approvals", http_name="listApprovals", streams=True)
+    traits = Traits(reads=True, route="GET /approvals", http_name="listApprovals", streams=True)
 
 
 class Approve(Operation):
@@ -131,7 +131,7 @@ class Judge(Operation):
         )
 
     traits = Traits(
-        route="POST /judge", http_name="judgeCommand", positional=("command",), names={"command": "command"}
+        reads=True, route="POST /judge", http_name="judgeCommand", positional=("command",), names={"command": "command"}
     )
 
 
@@ -146,4 +146,4 @@ class Audit(Operation):
         entries: list[Object] = field(help="Oldest first.")
         verified: VerifiedFields | None = field(None, help="With `verify`.")
 
-    traits = Traits(scope=Scope.OPERATOR, waits=True, route="GET /audit", http_name="readAudit")
+    traits = Traits(reads=True, scope=Scope.OPERATOR, waits=True, route="GET /audit", http_name="readAudit")

@@ -20,7 +20,9 @@ class Backends(Operation):
     class Reply(Record):
         backends: list[BackendFields] = field()
 
-    traits = Traits(route="GET /backends", http_name="listBackends", returns="backends", time_limit=_TIME_LIMIT)
+    traits = Traits(
+        reads=True, route="GET /backends", http_name="listBackends", returns="backends", time_limit=_TIME_LIMIT
+    )
 
 
 class CleanBackends(Operation):

@@ -55,6 +55,7 @@ _ALL: tuple[type[Operation], ...] = (
     daemon.Status,
     daemon.Doctor,
     daemon.Http,
+    daemon.Dashboard,
     daemon.Stop,
     daemon.Redact,
     daemon.Sinks,

@@ -37,7 +37,7 @@ class Status(Operation):
         watch_lag: Seconds = field(help="How long output waits to be searched by watches; 0 where none does.")
         cgroup: Text | None = field(help="The cgroup below which commands run; null where there is none.")
 
-    traits = Traits(route="GET /daemon", http_name="getStatus")
+    traits = Traits(reads=True, route="GET /daemon", http_name="getStatus")
 
 
 class Doctor(Operation):
@@ -46,7 +46,7 @@ class Doctor(Operation):
     class Reply(Record):
         checks: list[CheckFields] = field()
 
-    traits = Traits(route="GET /daemon/doctor", http_name="getChecks", returns="checks")
+    traits = Traits(reads=True, route="GET /daemon/doctor", http_name="getChecks", returns="checks")
 
 
 class Http(Operation):
@@ -65,6 +65,26 @@ class Http(Operation):
         socket: Text = field(help="The Unix socket, which serves HTTP, too.")
 
     traits = Traits(scope=Scope.OPERATOR, positional=("what", "listen"))
+
+
+class Dashboard(Operation):
+    """Make a link to the dashboard, which opens a page of the browser once; or end all pages."""
+
+    what: Literal["open", "close"] = field(
+        "open", help="`open` makes a link; `close` ends all links and pages, and closes the TCP port."
+    )
+    port: Integer | None = field(
+        None, least=1, most=65535, help="The port on 127.0.0.1. Default: the one that is open, else a free one."
+    )
+    read_only: Flag = field(False, help="With `open`: a page that can only look.")
+
+    class Reply(Record):
+        link: Text | None = field(help="The link; null after `close`.")
+        url: Text | None = field(help="The address of the dashboard; null after `close`.")
+        until: Time | None = field(help="Until when the link can be opened.")
+        is_built: Flag = field(help="Whether this installation has the page.")
+
+    traits = Traits(scope=Scope.OPERATOR, positional=("what",))
 
 
 class Stop(Operation):
@@ -95,7 +115,7 @@ class Redact(Operation):
     class Reply(Record):
         texts: list[Text] = field(help="The same texts in the same order, masked.")
 
-    traits = Traits(route="POST /redact", http_name="redactTexts", returns="texts", star="texts")
+    traits = Traits(reads=True, route="POST /redact", http_name="redactTexts", returns="texts", star="texts")
 
 
 class Sinks(Operation):
@@ -108,7 +128,7 @@ class Sinks(Operation):
             help="What is wrong with that file, in which case the last good one is used; else null."
         )
 
-    traits = Traits(scope=Scope.OPERATOR, route="GET /sinks", http_name="listSinks")
+    traits = Traits(reads=True, scope=Scope.OPERATOR, route="GET /sinks", http_name="listSinks")
 
 
 class SinkTest(Operation):
@@ -139,6 +159,7 @@ class SinkDead(Operation):
         dead: list[DeadLetterFields] = field()
 
     traits = Traits(
+        reads=True,
         scope=Scope.OPERATOR,
         route="GET /sinks/dead",
         http_name="listDeadLetters",

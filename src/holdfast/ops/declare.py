@@ -157,6 +157,7 @@ class Traits:
 
     __slots__ = (
         *(
+            "reads",
             "repeatable",
             "completes",
             "waits",
@@ -174,6 +175,7 @@ class Traits:
     def __init__(
         self,
         *,
+        reads: bool = False,
         repeatable: bool = True,
         completes: bool = False,
         waits: bool = False,
@@ -193,6 +195,8 @@ class Traits:
         needs: tuple[str, ...] = (),
         own_session: bool = False,
     ) -> None:
+        #: Whether it changes nothing, so that a read-only page of the dashboard may use it.
+        self.reads = reads
         #: Whether a client may send it again when it does not know whether the first one arrived.
         self.repeatable = repeatable
         #: Whether it runs to its end even if the client disconnects, because half of it would be worse than all of it.

@@ -24,7 +24,7 @@ class Events(Operation):
         newest: Integer = field(help="The number of the newest event.")
         oldest: Integer = field(help="The number of the oldest event that is kept.")
 
-    traits = Traits(streams=True, route="GET /events", http_name="getEvents")
+    traits = Traits(reads=True, streams=True, route="GET /events", http_name="getEvents")
 
 
 class Publish(Operation):

@@ -57,6 +57,7 @@ class Logs(Operation):
         consumes: list[Text] = field((), help="As in `wait`.")
 
     traits = Traits(
+        reads=True,
         streams=True,
         scope=Scope.PROCESS,
         route="GET /processes/{process}/log",
@@ -81,6 +82,7 @@ class LogTimes(Operation):
         known: Flag = field(help="False if an older keeper wrote the log: then only the time of the start is known.")
 
     traits = Traits(
+        reads=True,
         scope=Scope.PROCESS,
         route="GET /processes/{process}/log/times",
         http_name="getLogTimes",
@@ -126,6 +128,7 @@ class Search(Operation):
         total: Size = field(help="Bytes written in all.")
 
     traits = Traits(
+        reads=True,
         waits=True,
         scope=Scope.PROCESS,
         route="GET /processes/{process}/search",

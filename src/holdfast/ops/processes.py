@@ -58,7 +58,7 @@ class List(Operation):
         processes: list[ProcessFields] = field()
         next: Text | None = field(help="Where the next page begins; null on the last page.")
 
-    traits = Traits(scope=Scope.SESSION, route="GET /processes", http_name="listProcesses")
+    traits = Traits(reads=True, scope=Scope.SESSION, route="GET /processes", http_name="listProcesses")
 
 
 class Inspect(Operation):
@@ -81,7 +81,7 @@ class Inspect(Operation):
             "`env` (variables that were given and are not secret) and `omitted` (names of what is left out).",
         )
 
-    traits = Traits(scope=Scope.PROCESS, route="GET /processes/{process}", http_name="getProcess")
+    traits = Traits(reads=True, scope=Scope.PROCESS, route="GET /processes/{process}", http_name="getProcess")
 
 
 class Why(Operation):
@@ -99,7 +99,11 @@ class Why(Operation):
         next: list[Text] = field(help="What to try, the best first.")
 
     traits = Traits(
-        scope=Scope.PROCESS, route="GET /processes/{process}/why", http_name="explainProcess", positional=("process",)
+        reads=True,
+        scope=Scope.PROCESS,
+        route="GET /processes/{process}/why",
+        http_name="explainProcess",
+        positional=("process",),
     )
 
 
@@ -116,7 +120,7 @@ class Counts(Operation):
         stalled: Integer = field(help="Running ones that are stalled.")
         failed: Integer = field(help="Those that failed in the last 30 minutes.")
 
-    traits = Traits(scope=Scope.SESSION, route="GET /counts", http_name="countProcesses")
+    traits = Traits(reads=True, scope=Scope.SESSION, route="GET /counts", http_name="countProcesses")
 
 
 class Top(Operation):
@@ -134,7 +138,7 @@ class Top(Operation):
         cpu_percent: Number = field(help="Of all of them; 100 is one core.")
         rss_bytes: Size = field(help="Memory of all of them.")
 
-    traits = Traits(scope=Scope.SESSION, route="GET /top", http_name="getTop")
+    traits = Traits(reads=True, scope=Scope.SESSION, route="GET /top", http_name="getTop")
 
 
 class Wait(Operation):
@@ -173,7 +177,12 @@ class Wait(Operation):
         )
 
     traits = Traits(
-        repeatable=False, waits=True, scope=Scope.PROCESSES, route="POST /wait", http_name="waitForProcesses"
+        reads=True,
+        repeatable=False,
+        waits=True,
+        scope=Scope.PROCESSES,
+        route="POST /wait",
+        http_name="waitForProcesses",
     )
 
 
@@ -286,6 +295,7 @@ class ShowScreen(Operation):
         process: ProcessFields = field()
 
     traits = Traits(
+        reads=True,
         scope=Scope.PROCESS,
         route="GET /processes/{process}/screen",
         http_name="getScreen",

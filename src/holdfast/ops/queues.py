@@ -19,7 +19,7 @@ class Queues(Operation):
     class Reply(Record):
         queues: list[QueueFields] = field()
 
-    traits = Traits(route="GET /queues", http_name="listQueues", returns="queues")
+    traits = Traits(reads=True, route="GET /queues", http_name="listQueues", returns="queues")
 
 
 class SetQueue(Operation):

@@ -24,7 +24,7 @@ class Sessions(Operation):
     class Reply(Record):
         sessions: list[SessionFields] = field()
 
-    traits = Traits(route="GET /sessions", http_name="listSessions", returns="sessions")
+    traits = Traits(reads=True, route="GET /sessions", http_name="listSessions", returns="sessions")
 
 
 class EndSession(Operation):
@@ -86,6 +86,7 @@ class Digest(Operation):
         pending: Integer = field(help="The number of pending notifications.")
 
     traits = Traits(
+        reads=True,
         scope=Scope.SESSION,
         route="GET /sessions/{session}/digest",
         http_name="getDigest",
@@ -119,6 +120,7 @@ class Inbox(Operation):
         )
 
     traits = Traits(
+        reads=True,
         repeatable=False,
         waits=True,
         scope=Scope.SESSION,
@@ -138,7 +140,7 @@ class Notices(Operation):
         None, least=1, most=MOST_NOTIFICATIONS, help="The most notifications that may be sent and not acknowledged."
     )
 
-    traits = Traits(streams=True, scope=Scope.SESSION)
+    traits = Traits(reads=True, streams=True, scope=Scope.SESSION)
 
 
 class Ack(Operation):

@@ -19,6 +19,7 @@ from holdfast.daemon.core.supervisor import Supervisor
 from holdfast.daemon.core.tasks import BackgroundTasks
 from holdfast.daemon.listener.accepting import BoundOrigin, CallerAncestry
 from holdfast.daemon.listener.bridges import Bridges
+from holdfast.daemon.listener.page_access import PageAccess
 from holdfast.daemon.listener.tcp import TcpListener
 from holdfast.daemon.notices.event_stream import EventStream
 from holdfast.daemon.notices.inbox import SessionInboxes
@@ -76,6 +77,7 @@ class DaemonContext:
     screens: ProcessScreens
     secrets: KnownSecrets
     tcp: TcpListener
+    pages: PageAccess
     mcp: McpWorker
     watch_worker: WatchWorker
     background: BackgroundTasks

@@ -91,6 +91,7 @@ HANDLERS: dict[type[Operation], Handler] = {
     daemon_ops.Status: daemon.status,
     daemon_ops.Doctor: doctor.handle,
     daemon_ops.Http: daemon.http,
+    daemon_ops.Dashboard: daemon.dashboard,
     daemon_ops.Stop: daemon.stop,
     daemon_ops.Redact: daemon.redact,
     daemon_ops.Sinks: sinks.handle,

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 
 from holdfast.daemon.core.context import Call, DaemonContext, Message
 from holdfast.daemon.core.ending import end
-from holdfast.errors import BadValue, Unreachable
-from holdfast.model.addresses import parse_address
+from holdfast.errors import BadValue, NotNow, Unreachable
+from holdfast.model.addresses import Address, parse_address
 from holdfast.model.process_rules import end_with_daemon
-from holdfast.ops.daemon import Http, Redact, Status, Stop
+from holdfast.ops.daemon import Dashboard, Http, Redact, Status, Stop
 from holdfast.places.keeper_link import Refused
 from holdfast.version import VERSION
 
 _KEEPER_TIMEOUT = 1.0
+#: Tried one after the other. They are below those that the kernel gives to connections, so each is mostly free again
+#: after a restart.
+_DASHBOARD_PORTS = range(7333, 7343)
 
 
 async def status(context: DaemonContext, call: Call, ask: Status) -> Message:
@@ -66,6 +70,32 @@ async def http(context: DaemonContext, call: Call, ask: Http) -> Message:
     address = context.tcp.address
     url = address.url if address is not None else None
     return {"url": url, "token_file": context.paths.token, "socket": context.paths.socket}
+
+
+async def dashboard(context: DaemonContext, call: Call, ask: Dashboard) -> Message:
+    """A link whose key is on disk, and the listener that serves it; or none any more."""
+    from holdfast.dashboard import is_built
+
+    is_there = is_built(context.settings.dashboard_files)
+    if ask.what == "close":
+        await context.pages.close()
+        await context.tcp.shut()
+        return {"link": None, "url": None, "until": None, "is_built": is_there}
+    address = await _dashboard_address(context, ask.port)
+    key, until = await context.pages.make_key(ask.read_only)
+    return {"link": f"{address.url}/#key={key}", "url": address.url, "until": until, "is_built": is_there}
+
+
+async def _dashboard_address(context: DaemonContext, port: int | None) -> Address:
+    """Where the TCP listener is, after it was opened if it was not."""
+    if port is not None:
+        return await context.tcp.open(Address("127.0.0.1", port))
+    if context.tcp.address is not None:
+        return context.tcp.address
+    for usual in _DASHBOARD_PORTS:
+        with contextlib.suppress(NotNow):
+            return await context.tcp.open(Address("127.0.0.1", usual))
+    return await context.tcp.open(Address("127.0.0.1", 0))
 
 
 async def stop(context: DaemonContext, call: Call, ask: Stop) -> Message:

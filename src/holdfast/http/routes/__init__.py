@@ -2,12 +2,25 @@
 
 from __future__ import annotations
 
-from holdfast.http.routes import approvals, attach, events, files, health, inbox, log, mcp, plain, processes, pub
+from holdfast.http.routes import (
+    approvals,
+    attach,
+    dashboard,
+    events,
+    files,
+    health,
+    inbox,
+    log,
+    mcp,
+    plain,
+    processes,
+    pub,
+)
 from holdfast.http.routing import Route
 
 _SPECIAL = [
     route
-    for module in (processes, log, files, attach, inbox, events, pub, health, approvals, mcp)
+    for module in (processes, log, files, attach, inbox, events, pub, health, approvals, dashboard, mcp)
     for route in module.ROUTES
 ]
 #: A special route takes the place of the one that its operation declares.

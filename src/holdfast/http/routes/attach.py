@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from holdfast import light_json
 from holdfast.daemon.core.context import Message
-from holdfast.errors import BadValue, NotApproved, NotNow, StdinFull, Unreachable
+from holdfast.errors import BadValue, Denied, NotApproved, NotNow, StdinFull, Unreachable
 from holdfast.http.request import HttpRequest
 from holdfast.http.responses import ClientGone
 from holdfast.http.routes.log import discard, follow
@@ -61,7 +61,7 @@ async def attach(request: HttpRequest, socket: WebSocket) -> None:
 
 async def _terminal(request: HttpRequest, process: HeldProcess, offset: int) -> None:
     """While a terminal is attached, it answers the queries of the program, in place of the daemon."""
-    if process.meta.pty:
+    if process.meta.pty and not request.is_read_only:
         await request.ask("attached", {"process": process.id, "from": offset})
 
 
@@ -108,7 +108,7 @@ async def _input(request: HttpRequest, socket: WebSocket, process: HeldProcess) 
                 raise BadValue(f"channel {channel} is not one to a process", next="0 is input, 3 is control")
         except ClientGone:
             raise
-        except (BadValue, NotNow, NotApproved) as error:
+        except (BadValue, NotNow, NotApproved, Denied) as error:
             await socket.control({"type": "error", **error.to_wire()})
 
 
@@ -153,7 +153,7 @@ class Attach(Operation):
         None, help="Begin at this byte of the output; with the output that comes next unless given."
     )
 
-    traits = Traits(route="GET /processes/{process}/attach", http_name="attach")
+    traits = Traits(reads=True, route="GET /processes/{process}/attach", http_name="attach")
 
 
 ROUTES = [

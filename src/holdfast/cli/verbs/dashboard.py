@@ -1,0 +1,99 @@
+"""`holdfast dashboard`."""
+
+from __future__ import annotations
+
+import os
+
+from holdfast.cli import console
+from holdfast.cli.options import JSON, Option, Verb, count
+from holdfast.client import launch
+from holdfast.client.link import open_link
+from holdfast.errors import BadValue
+from holdfast.paths import find_paths
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from holdfast.cli.options import Given
+    from holdfast.wire.frames import Message
+
+VERB = Verb(
+    "dashboard",
+    synopsis=["dashboard [--print | --no-open] [--read-only] [--port N] [--json]", "dashboard --stop"],
+    about="""
+        Opens the dashboard in the browser: what runs, whose it is and what needs you, with logs and terminals. The
+        daemon serves it on the loopback address; no other process is started.
+
+        The link that it prints works once, within 10 minutes. The page then stays open over restarts of the browser
+        tab and of the daemon, for 30 days. A link with --read-only opens a page that can only look.
+
+        --stop ends all pages and links, and closes the port, which HTTP clients use as well (holdfast daemon http).
+        See docs/dashboard.md.
+    """,
+    options=[
+        Option("--print", help="Print the link alone, and open no browser."),
+        Option("--no-open", help="Open no browser."),
+        Option("--read-only", help="A page that can only look, for sharing."),
+        Option(
+            "--port", metavar="N", convert=count, help="The port to listen on. Default: 7333, or the next free one."
+        ),
+        Option("--stop", help="End all pages, and stop listening."),
+        JSON,
+    ],
+    exits=[("0", "Done.")],
+    examples=[
+        ("Open it in the browser", "holdfast dashboard"),
+        ("A link for someone who may look and do nothing", "holdfast dashboard --read-only --print"),
+        (
+            "From another machine: this there, then open the link here",
+            "ssh -L 7333:127.0.0.1:7333 HOST holdfast dashboard --print",
+        ),
+    ],
+)
+
+_TIME_LIMIT = 60.0
+
+
+def run(given: Given) -> int:
+    given.only()
+    if given.stop and (given.print or given.no_open or given.read_only or given.port is not None):
+        raise BadValue("--stop goes alone", next=given.usage)
+    ask = {"what": "close"} if given.stop else {"port": given.port, "read_only": given.read_only}
+    reply = _ask(ask)
+    if given.json:
+        console.out_json(reply)
+        return 0
+    if given.stop:
+        console.say("all pages of the dashboard are closed; HTTP is served on the Unix socket only")
+        return 0
+    console.out(reply["link"])
+    if not reply["is_built"]:
+        console.say("this installation has no page to show: run ./scripts/setup in a clone, or install a wheel")
+    if not given.print:
+        _open(given, reply)
+    return 0
+
+
+def _ask(ask: Message) -> Message:
+    """Ask the daemon of this home, also if HOLDFAST_URL is set; starts it if it does not run."""
+    link = open_link(find_paths(), launch.session_of(None))
+    try:
+        reply, _ = link.call("dashboard", ask, _TIME_LIMIT)
+        return reply
+    finally:
+        link.close()
+
+
+def _open(given: Given, reply: Message) -> None:
+    """Open the browser, where there is one that does not take over this terminal."""
+    if given.no_open:
+        return
+    if not any(os.environ.get(name) for name in ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER")):
+        port = reply["url"].rpartition(":")[2]
+        console.say("no browser can be opened here: open the link within 10 minutes, in a browser on this machine")
+        if os.environ.get("SSH_CONNECTION"):
+            console.say(f"from your machine: ssh -L {port}:127.0.0.1:{port} …, and open the link there")
+        return
+    import webbrowser
+
+    if not webbrowser.open(reply["link"]):
+        console.say("no browser could be started: open the link within 10 minutes")

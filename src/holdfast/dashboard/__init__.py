@@ -1,0 +1,12 @@
+"""The page of the dashboard: `static/` is built from `web/`, and served by `holdfast.http.pages`."""
+
+from __future__ import annotations
+
+import os
+
+#: The bundle; not there where it could not be built.
+STATIC = os.path.join(os.path.dirname(os.path.abspath(__file__)), "static")
+
+
+def is_built(directory: str = "") -> bool:
+    return os.path.isfile(os.path.join(directory or STATIC, "index.html"))

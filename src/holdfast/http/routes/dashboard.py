@@ -1,0 +1,128 @@
+"""/api/v1/dashboard: how a page of the dashboard gets in, who it is, and how it leaves."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import pwd
+import socket
+from typing import TYPE_CHECKING
+
+from holdfast.errors import Denied
+from holdfast.http.guard import cookies_of
+from holdfast.http.request import HttpRequest
+from holdfast.http.responses import HttpRefusal, Response, json_response
+from holdfast.http.routing import operation_route
+from holdfast.ops.declare import Operation, Record, Traits, field
+from holdfast.peers import foreign_client
+from holdfast.version import VERSION
+
+if TYPE_CHECKING:
+    from holdfast.ops.kinds import Flag, Text
+
+_NEXT = "open a new link: holdfast dashboard"
+
+
+class DashboardLogin(Operation):
+    """Exchange the key of a link for a cookie and a secret, once."""
+
+    key: Text = field(longest=256, help="What stands behind `#key=` in the link.")
+
+    class Reply(Record):
+        secret: Text = field(help="Goes with every request in the header `Holdfast-Secret`, beside the cookie.")
+        read_only: Flag = field(help="Whether the page can only look.")
+        instance: Text = field(help="The id of the instance.")
+        version: Text = field(help="The release of the daemon.")
+
+    traits = Traits(route="POST /dashboard/login", http_name="logIn")
+
+
+class DashboardSession(Operation):
+    """Who the client is, and where."""
+
+    class Reply(Record):
+        read_only: Flag = field(help="Whether the page can only look.")
+        instance: Text = field(help="The id of the instance.")
+        version: Text = field(help="The release of the daemon.")
+        user: Text = field(help="The user that the daemon runs as.")
+        host: Text = field(help="The name of the machine.")
+        home: Text = field(help="The directory of the instance.")
+
+    traits = Traits(reads=True, route="GET /dashboard/session", http_name="getDashboardSession")
+
+
+class DashboardLogout(Operation):
+    """End this page: its secret is of no more use."""
+
+    traits = Traits(reads=True, route="POST /dashboard/logout", http_name="logOut")
+
+
+async def log_in(request: HttpRequest) -> Response:
+    ask = DashboardLogin.read(await request.fields())
+    pages = request.context.pages
+    await _check_user(request)
+    try:
+        opened = await pages.log_in(ask.key, cookies_of(request.headers, pages.cookie_name))
+    except Denied as refused:
+        raise HttpRefusal(401, "denied", refused.message, next=_NEXT) from None
+    reply = {
+        "secret": opened.secret,
+        "read_only": opened.session.read_only,
+        "instance": pages.instance,
+        "version": VERSION,
+    }
+    life = int(opened.session.until - opened.session.began)
+    return json_response(reply, headers=(_cookie(pages.cookie_name, opened.cookie, life),))
+
+
+async def _check_user(request: HttpRequest) -> None:
+    """The link is an argument of the browser's command, which other users can see: it is of no use to them."""
+    client, server = request.scope.get("client"), request.scope.get("server")
+    if not request.scope["state"]["tcp"] or not client or not server:
+        return
+    uid = await asyncio.to_thread(foreign_client, tuple(client), tuple(server))
+    if uid is not None:
+        raise HttpRefusal(403, "denied", "this link belongs to another user", next=_NEXT)
+
+
+async def session(request: HttpRequest) -> Response:
+    reply = {
+        "read_only": request.is_read_only,
+        "instance": request.context.pages.instance,
+        "version": VERSION,
+        "user": _user(),
+        "host": socket.gethostname(),
+        "home": request.context.paths.home,
+    }
+    return json_response(reply)
+
+
+async def log_out(request: HttpRequest) -> Response:
+    if request.page is None:  # with the token there is nothing to end
+        return Response(204)
+    pages = request.context.pages
+    is_last = await pages.log_out(request.page)
+    return Response(204, headers=(_cookie(pages.cookie_name, "", 0),) if is_last else ())
+
+
+def _cookie(name: str, value: str, life: int) -> tuple[str, str]:
+    return "set-cookie", f"{name}={value}; Max-Age={life}; Path=/; HttpOnly; SameSite=Strict"
+
+
+def _user() -> str:
+    try:
+        return pwd.getpwuid(os.geteuid()).pw_name
+    except KeyError:
+        return str(os.geteuid())
+
+
+ROUTES = [
+    operation_route(
+        DashboardLogin,
+        log_in,
+        errors=(413, 415),
+        about="No token is needed. The reply sets the cookie. See docs/dashboard.md.",
+    ),
+    operation_route(DashboardSession, session),
+    operation_route(DashboardLogout, log_out),
+]
