@@ -3,6 +3,7 @@ import "./styles/base.css";
 import "./styles/shell.css";
 import "./styles/controls.css";
 import "./styles/pages.css";
+import "./styles/process.css";
 import "./app/theme";
 import { Gate } from "./app/Gate";
 

@@ -1,5 +1,5 @@
 /** Records of the API, by the names that the rest of the page uses; generated from the OpenAPI document. */
-import type { components } from "./schema";
+import type { components } from "../../dist/schema";
 
 type Schemas = components["schemas"];
 
