@@ -4,6 +4,8 @@ import "./styles/shell.css";
 import "./styles/controls.css";
 import "./styles/pages.css";
 import "./styles/process.css";
+import "./styles/log.css";
+import "./styles/lists.css";
 import "./app/theme";
 import { Gate } from "./app/Gate";
 

@@ -50,7 +50,7 @@ export function App({ session }: { session: DashboardSession }) {
       </a>
       <Header openPalette={() => setOverlay("palette")} openHelp={() => setOverlay("help")} />
       <LinkState />
-      <NeedsYou isOnApprovals={found?.entry.name === "approvals"} />
+      <NeedsYou page={found?.entry.name ?? ""} process={found?.entry.name === "process" ? found.rest[0] : undefined} />
       <Slot name="pre-main" />
       <main id="main" tabIndex={-1} className={`page page-${found?.entry.name ?? "none"}`}>
         {found === null ? (

@@ -13,10 +13,17 @@ import { titleOf } from "../model/state";
 import { useReadOnly } from "./session_context";
 import { processPath } from "./router";
 
-/** Rows before the rest is folded; fewer on a phone. */
+/** Rows before the rest is folded: all but one on pages that are not a list of processes. */
 const MOST = innerWidth < 760 ? 2 : 4;
 
-export function NeedsYou({ isOnApprovals }: { isOnApprovals: boolean }) {
+interface NeedsYouProps {
+  /** The name of the page below. */
+  page: string;
+  /** The process that the page shows. */
+  process: string | undefined;
+}
+
+export function NeedsYou({ page, process: shownId }: NeedsYouProps) {
   const needs = useStore(summary);
   const approvals = useStore(pendingApprovals);
   const [showsAll, setShowsAll] = useState(false);
@@ -29,7 +36,7 @@ export function NeedsYou({ isOnApprovals }: { isOnApprovals: boolean }) {
   }, [approvals]);
 
   const rows: { key: string; row: ReactNode }[] = [
-    ...(isOnApprovals ? [] : approvals).map((approval) => ({
+    ...(page === "approvals" ? [] : approvals).map((approval) => ({
       key: approval.id,
       row: (
         <>
@@ -50,23 +57,24 @@ export function NeedsYou({ isOnApprovals }: { isOnApprovals: boolean }) {
     ...needs.asks.map((process) => ({ key: process.id, row: <Asks process={process} /> })),
     ...needs.stalled.map((process) => ({ key: process.id, row: <Trouble process={process} /> })),
     ...failureRows(needs.failures),
-  ];
+  ].filter(({ key }) => key !== shownId);
   if (!rows.length) return null;
-  const shown = showsAll ? rows : rows.slice(0, MOST);
+  const most = page === "processes" ? MOST : 1;
+  const shown = showsAll ? rows : rows.slice(0, most);
   return (
     <section className="needs" aria-label="Needs you">
       <h2>Needs you</h2>
       <ul>
-        {shown.map(({ key, row }) => (
-          <li key={key}>{row}</li>
-        ))}
-        {rows.length > MOST && (
-          <li>
-            <button className="quiet" onClick={() => setShowsAll(!showsAll)}>
-              {showsAll ? "Show less" : `${plural(rows.length - MOST, "more", "more")}`}
-            </button>
+        {shown.map(({ key, row }, index) => (
+          <li key={key}>
+            {row}
+            {index === shown.length - 1 && rows.length > most && (
+              <button className="quiet" aria-expanded={showsAll} onClick={() => setShowsAll(!showsAll)}>
+                {showsAll ? "less" : `${rows.length - most} more`}
+              </button>
+            )}
           </li>
-        )}
+        ))}
       </ul>
     </section>
   );

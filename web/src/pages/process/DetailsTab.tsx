@@ -22,7 +22,11 @@ export function DetailsTab({ process }: { process: Process }) {
         <pre className="command-block">{process.command}</pre>
         <Row label="Directory"><Copyable text={process.cwd} what="the directory" /></Row>
         <Row label="Runs on">{process.place ? `${process.backend}, ${process.place}` : process.backend === "local" ? "this machine" : process.backend}</Row>
-        <Row label="Arguments"><code>{oneLine(JSON.stringify(process.argv))}</code></Row>
+        {process.argv.at(-1) === process.command ? (
+          <Row label="Shell"><code>{process.argv[0]}</code></Row>
+        ) : (
+          <Row label="Arguments"><code>{oneLine(JSON.stringify(process.argv))}</code></Row>
+        )}
       </Section>
       <Section title="Identity">
         <Row label="Id"><Copyable text={process.id} /></Row>

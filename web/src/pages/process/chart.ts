@@ -1,5 +1,6 @@
 /** A small line chart over time; this module is loaded when the first chart is shown. */
 import uPlot from "uplot";
+import { clock } from "../../model/format";
 import "uplot/dist/uPlot.min.css";
 
 export interface Chart {
@@ -22,7 +23,7 @@ export function createChart(element: HTMLElement, label: string, format: (value:
       legend: { show: false },
       cursor: { points: { size: 6 } },
       scales: { y: { range: (_, __, most) => [0, Math.max(most * 1.15, 1)] } },
-      axes: [axis, { ...axis, size: 72, values: (_, values) => values.map((value) => format(value)) }],
+      axes: [{ ...axis, space: 90, values: (_, values) => values.map((value) => clock(value)) }, { ...axis, size: 72, values: (_, values) => values.map((value) => format(value)) }],
       series: [
         {},
         {
