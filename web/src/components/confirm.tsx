@@ -61,7 +61,7 @@ function Confirm({ question }: { question: Asked }) {
             <input
               autoFocus
               value={text}
-              list="suggestions"
+              list={question.field?.suggestions ? "suggestions" : undefined}
               autoComplete="off"
               onChange={(event) => setText(event.target.value)}
             />

@@ -14,6 +14,9 @@ const PATTERN = "process.* notification.* approval.* watch.* sink.*";
 const REACH = 20_000;
 const PAGE = 1000;
 
+/** Fields of every event of a process, which its row shows in other ways. */
+const SHOWN_ELSEWHERE = ["type", "ts", "src", "seq", "id", "via", "name", "session", "task", "run"];
+
 const belongs = (event: HoldfastEvent, id: string) => event.id === id || event.process === id;
 
 async function readTimeline(id: string, signal: AbortSignal): Promise<{ found: HoldfastEvent[]; isCut: boolean }> {
@@ -114,9 +117,11 @@ export function textOf(event: HoldfastEvent): string {
       return `${field("command")}: ${field("why")}`;
     case "approval.decided":
       return `${field("state")}${event.scope ? ` for ${field("scope")}` : ""}${event.by ? `, by ${field("by")}` : ""}`;
+    case "process.output":
+      return `${size(Number(event.new_bytes ?? 0))} more`;
     default:
       return Object.entries(event)
-        .filter(([name, value]) => !["type", "ts", "src", "seq", "id", "via"].includes(name) && value !== null)
+        .filter(([name, value]) => !SHOWN_ELSEWHERE.includes(name) && value !== null)
         .map(([name, value]) => `${name}=${typeof value === "object" ? JSON.stringify(value) : String(value)}`)
         .join(" ");
   }
