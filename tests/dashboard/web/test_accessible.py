@@ -34,7 +34,7 @@ def furnished(instance: Path) -> None:
     start("echo hello; sleep 1000", "--name", "busy")
     start("bash --norc", "-t", "--name", "shell")
     run_cli("wait", start("exit 1", "--name", "failed"))
-    gated("rm -rf ./build", "agent").wait(timeout=30)
+    gated("git push --force", "agent").wait(timeout=30)
     eventually(lambda: run_cli("approvals", "--json").stdout.strip() not in (b"", b"[]"))
 
 

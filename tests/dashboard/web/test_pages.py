@@ -25,13 +25,14 @@ def gated(command: str, session: str) -> subprocess.Popen[bytes]:
 def test_a_command_waits_for_the_page_and_runs_once_it_is_approved(tab: Page) -> None:
     go(tab, "/processes")
     expect(tab.locator(".toolbar")).to_be_visible()
-    asking = gated("rm -rf ./build; echo gone", "agent-1")
+    asking = gated("git push --force; echo pushed", "agent-1")
     needs = tab.get_by_role("region", name="Needs you")
-    expect(needs).to_contain_text("rm -rf ./build")
+    expect(needs).to_contain_text("git push --force")
     needs.get_by_role("button", name="Once").click()
     out, err = asking.communicate(timeout=30)
-    assert (asking.returncode, out) == (0, b"gone\n"), err
-    expect(needs.get_by_text("rm -rf ./build")).to_have_count(0)
+    assert asking.returncode == 0, err
+    assert out.endswith(b"pushed\n")
+    expect(needs.get_by_text("git push --force")).to_have_count(0)
 
 
 def test_a_denied_command_does_not_run(tab: Page) -> None:

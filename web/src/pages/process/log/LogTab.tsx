@@ -18,6 +18,8 @@ import { useLog } from "./useLog";
 import { useTimes } from "./useTimes";
 
 const KEY = "holdfast-log";
+/** Lines above a hit or a linked line. */
+const ABOVE = 5;
 
 function readChoice(name: string, usual: boolean): boolean {
   return (localStorage.getItem(`${KEY}-${name}`) ?? String(usual)) === "true";
@@ -57,7 +59,9 @@ function LogPane({ process, stream, at }: { process: Process; stream: string; at
 
   // A link to a line that is followed within the page.
   useEffect(() => {
-    if (at !== null && log.window !== null) log.goTo(at);
+    if (at === null || log.window === null) return;
+    setCurrent(-1);
+    log.goTo(at, ABOVE);
     // eslint-disable-next-line react-hooks/exhaustive-deps
   }, [at]);
 
@@ -71,8 +75,7 @@ function LogPane({ process, stream, at }: { process: Process; stream: string; at
     }
     next = (next + hits.length) % hits.length;
     setCurrent(next);
-    log.goTo(hits[next]!);
-    requestAnimationFrame(() => view.current?.scrollBy(-120));
+    log.goTo(hits[next]!, ABOVE);
   };
   const openFind = () => {
     setFinding(true);

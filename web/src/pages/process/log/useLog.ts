@@ -7,7 +7,7 @@
 import { useCallback, useEffect, useRef, useState } from "react";
 import { sentenceOf } from "../../../api/problem";
 import { CHUNK, LogBytes } from "./bytes";
-import { windowOf, type LogWindow } from "./lines";
+import { lineAt, windowOf, type LogWindow } from "./lines";
 
 const TICK = 100;
 const POLL = 20;
@@ -32,7 +32,8 @@ export interface Log {
   total: number;
   dropped: number;
   error: string | null;
-  goTo(offset: number): void;
+  /** Shows the line of this byte, with some lines above it. */
+  goTo(offset: number, above?: number): void;
   moveTo(position: LogPosition): void;
   follow(isFollowing: boolean): void;
 }
@@ -72,13 +73,30 @@ export function useLog(id: string, stream: string, isLive: boolean, at: number |
     }
   }, []);
 
+  const wanted = useRef<{ offset: number; above: number } | null>(null);
+  const isGoing = useRef(false);
+
+  // While one is read, only the last of those that were asked for meanwhile is kept: dragging never waits for all.
   const goTo = useCallback(
-    (offset: number) => {
-      const wanted = Math.max(bytes.current.dropped, Math.min(offset, Math.max(0, bytes.current.total - 1)));
-      setFollowing(false);
-      setSeen(bytes.current.total);
-      setPosition({ offset: wanted, pixels: 0 });
-      void load(wanted - CHUNK, wanted + 2 * CHUNK);
+    (offset: number, above = 0) => {
+      wanted.current = { offset, above };
+      if (isGoing.current) return;
+      isGoing.current = true;
+      void (async () => {
+        while (wanted.current !== null) {
+          const goal = wanted.current;
+          wanted.current = null;
+          const { dropped, total } = bytes.current;
+          const byte = Math.max(dropped, Math.min(goal.offset, Math.max(0, total - 1)));
+          const found = await load(byte - CHUNK, byte + 2 * CHUNK);
+          if (found === null) continue;
+          const line = found.lines[Math.max(0, lineAt(found, byte) - goal.above)];
+          setFollowing(false);
+          setSeen(total);
+          setPosition({ offset: line?.start ?? byte, pixels: 0 });
+        }
+        isGoing.current = false;
+      })();
     },
     [load],
   );
@@ -117,7 +135,7 @@ export function useLog(id: string, stream: string, isLive: boolean, at: number |
         from = log.total;
         setExtent({ total: log.total, dropped: log.dropped });
         if (isFollowing) await showEnd();
-        else if (at !== null) goTo(at);
+        else if (at !== null) goTo(at, 5);
         setError(null);
       }
       while (isLive && !stop.signal.aborted) {
