@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from tests.contracts.staged import StagedPlace
 
 #: Of each provider: its backend, the package that the server of the tests needs, and that server.
-_PROVIDERS: dict[str, tuple[type[CloudBackend], str, str]] = {
+PROVIDERS: dict[str, tuple[type[CloudBackend], str, str]] = {
     "e2b": (E2bBackend, "e2b", "tests.places.clouds.e2b_server:E2bServer"),
     "modal": (ModalBackend, "modal", "tests.places.clouds.modal_server:ModalServer"),
     "daytona": (DaytonaBackend, "daytona", "tests.places.clouds.daytona_server:DaytonaServer"),
@@ -33,12 +33,12 @@ _running: dict[str, Any] = {}
 
 
 def cloud_backend(kind: str) -> type[CloudBackend]:
-    return _PROVIDERS[kind][0]
+    return PROVIDERS[kind][0]
 
 
 def new_server(kind: str) -> Any:
     """The test is skipped where the SDK is not installed."""
-    _, package, server = _PROVIDERS[kind]
+    _, package, server = PROVIDERS[kind]
     pytest.importorskip(package)
     module, _, name = server.partition(":")
     return getattr(importlib.import_module(module), name)()

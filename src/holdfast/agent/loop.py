@@ -19,7 +19,7 @@ from holdfast.agent.config import INPUT_TOPIC, AgentConfig
 from holdfast.agent.conversation import ToolCall
 from holdfast.agent.model_client import Draft, ModelAnswer, ModelClient, ModelFailed
 from holdfast.agent.prompts import system_prompt
-from holdfast.agent.session_log import Entry, Kind, SessionLog
+from holdfast.agent.session_log import Kind, LogEntry, SessionLog
 from holdfast.agent.toolbox import Toolbox, ToolError, ToolOutcome, groups
 from holdfast.client.aio import AsyncClient
 from holdfast.errors import BadValue, HoldfastError
@@ -204,24 +204,24 @@ class Agent:
             raise ModelFailed("no model is configured", next="holdfast agent --setup, or --model M --base-url URL")
         if self._model is None:
             try:
-                self._model = self._make_model(settings["base_url"])
+                self._model = await asyncio.to_thread(self._make_model, settings["base_url"])
             except ModelFailed:
                 raise
             except HoldfastError as failed:
                 raise ModelFailed(failed.message, next=failed.next, is_access=True) from failed
-        draft = Draft()
+        draft, entry = Draft(), self._log.next_id
         topics = {"text": "tui.message.delta", "reasoning": "tui.reasoning.delta"}
 
         def on_delta(kind: str, text: str) -> None:
             if kind == "tool":
-                self._events.shown("tui.tool.generating", name=text[:64])
+                self._events.shown("tui.tool.generating", entry=entry, name=text[:64])
             else:
-                self._events.delta(topics[kind], text)
+                self._events.delta(topics[kind], entry, text)
 
         async def on_retry(message: str, pause: float) -> None:
-            self._events.shown("tui.error", message=message, retry_in=round(pause, 1))
+            self._events.shown("tui.error", entry=entry, message=message, retry_in=round(pause, 1))
 
-        self._events.shown("tui.message.start")
+        self._events.shown("tui.message.start", entry=entry)
         asking = self._model.ask(settings["model"], messages, schemas, on_delta, on_retry, draft)
         try:
             made = await self._guarded(asking)
@@ -230,9 +230,9 @@ class Agent:
                 self._append("assistant", text=text, calls=[], is_partial=True, model=settings["model"])
             raise
         finally:
-            self._events.shown("tui.message.complete")
+            self._events.shown("tui.message.complete", entry=entry)
         if made.reasoning:
-            self._events.shown("tui.reasoning.available", characters=len(made.reasoning))
+            self._events.shown("tui.reasoning.available", entry=entry, characters=len(made.reasoning))
         return made
 
     async def _guarded(self, work: Coroutine[Any, Any, T]) -> T:
@@ -283,7 +283,8 @@ class Agent:
         shown = {"call": call.id, "name": call.name}
         self._events.shown("tui.tool.start", **shown, arguments=call.arguments[:LONGEST_TEXT], process=process)
         failpoints.reach("agent-call-logged")
-        outcome = await self._toolbox.run(call, given, process)
+        async with self._events.progress(**shown, process=process):
+            outcome = await self._toolbox.run(call, given, process)
         failpoints.reach("agent-call-run")
         self._answer(call, outcome)
         failpoints.reach("agent-result-logged")
@@ -391,7 +392,7 @@ class Agent:
             self._append("compaction", **fields)
             self._must_compact = False
 
-    def _append(self, kind: Kind, **content: Any) -> Entry:
+    def _append(self, kind: Kind, **content: Any) -> LogEntry:
         entry = self._log.append(kind, **content)
         self._events.kept("agent.step", entry=entry.id, kind=kind)
         return entry

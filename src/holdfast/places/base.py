@@ -247,17 +247,20 @@ class ExecutionPlace(Bundles):
     def is_alive(self, pid: int, start: int | None = None) -> bool:
         """Whether it lives; with `start`, whether it is still the process that started then. A zombie is dead."""
 
-    @abstractmethod
     def ancestors(self, pid: int) -> Iterator[ProcessInfo]:
-        """A caller, its parent, and so on, as far as they are in this place; nothing for one that is dead."""
+        """A caller, its parent, and so on, as far as they are in this place; nothing for one that is dead.
 
-    @abstractmethod
+        Only processes of this machine can call the daemon.
+        """
+        return iter(())
+
     def marks(self, pid: int) -> CallerMarks | None:
         """None for a caller that is dead, or whose marks may not be read."""
+        return None
 
-    @abstractmethod
     async def sudo_above(self, pid: int) -> Sudo | None:
         """The sudo whose password helper this caller is; None where it is not one."""
+        return None
 
     # Commands.
 

@@ -42,7 +42,7 @@ def find(kind: str) -> type[Backend] | None:
         return None
     try:
         loaded = entry.load()
-    except Exception as failed:
+    except Exception as failed:  # code of another package, which may fail in any way
         raise Unsupported(
             f"the backend {kind} cannot be loaded: {failed!r}", next=f"pip check {entry.value}"
         ) from failed

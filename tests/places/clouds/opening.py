@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -11,9 +10,9 @@ from typing import Any
 import pytest
 
 from holdfast.places.backend import PlaceSpec
-from holdfast.places.base import PlaceGone
 from holdfast.places.clouds import CloudFailed, CloudPlace
 from tests.contracts.clouds import cloud_backend, cloud_site
+from tests.contracts.staged import leave
 
 
 @asynccontextmanager
@@ -27,22 +26,7 @@ async def opened(
     try:
         yield place
     finally:
-        peer = place.link._peer
-        place.close()
-        if peer is not None:
-            await peer.close()
-
-
-async def ended(place: CloudPlace) -> PlaceGone:
-    """How the place ends. While it does not end, the connection is opened again and again, as the daemon does it."""
-    while True:
-        try:
-            (await place.connect()).close()
-        except PlaceGone as found:
-            return found
-        except Exception:  # noqa: BLE001 - the sandbox is about to end
-            pass
-        await asyncio.sleep(0.02)
+        await leave(place)
 
 
 async def failure(kind: str, server: Any, home: Path, **options: Any) -> str:

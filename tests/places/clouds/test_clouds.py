@@ -12,8 +12,8 @@ import pytest
 
 from holdfast.places.clouds import CloudPlace
 from tests.contracts.clouds import cloud, cloud_backend, cloud_site, new_server
-from tests.contracts.staged import StagedPlace
-from tests.places.clouds.opening import ended, opened
+from tests.contracts.staged import StagedPlace, until_gone
+from tests.places.clouds.opening import opened
 
 
 @pytest.fixture(scope="module", params=["e2b", "modal", "daytona"])
@@ -40,7 +40,7 @@ def test_a_sandbox_that_was_ended_is_gone_and_then_made_anew(kind: str, server: 
             (await place.connect()).close()
             (before,) = server.sandboxes
             await asyncio.to_thread(server.end, before)
-            assert before in str(await ended(place))
+            assert before in str(await until_gone(place))
             (await place.connect()).close()
             assert list(server.sandboxes) != [before]
 

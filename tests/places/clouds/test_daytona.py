@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -18,10 +19,11 @@ from holdfast.places.clouds.daytona import DaytonaBackend
 from holdfast.places.file_program import MARK
 from holdfast.wire.frames import FrameDecoder, encode
 from tests.contracts.clouds import cloud
-from tests.contracts.staged import StagedPlace
-from tests.places.clouds.daytona_server import DaytonaServer
-from tests.places.clouds.opening import ended, failure, key_file, opened
-from tests.support import eventually
+from tests.contracts.staged import StagedPlace, until_gone
+from tests.places.clouds.daytona_server import KEY, DaytonaServer
+from tests.places.clouds.instance import Instance
+from tests.places.clouds.opening import failure, key_file, opened
+from tests.support import end_instance, eventually
 
 TERMINAL = "create-connect"
 
@@ -117,7 +119,7 @@ def test_a_sandbox_that_was_stopped_is_gone(server: DaytonaServer, tmp_path: Pat
             (sandbox,) = server.sandboxes.values()
             sandbox.state = "stopped"
             server.cut()
-            assert f"{sandbox.id} is stopped" in str(await ended(place))
+            assert f"{sandbox.id} is stopped" in str(await until_gone(place))
 
     asyncio.run(work())
 
@@ -135,6 +137,45 @@ def test_an_address_without_the_service_is_no_end(server: DaytonaServer, tmp_pat
         assert len(server.sandboxes) == 1
 
     asyncio.run(work())
+
+
+def test_the_command_line_runs_there_and_ends_all_sandboxes(server: DaytonaServer, tmp_path: Path) -> None:
+    hf = Instance(tmp_path, "daytona", server)
+    try:
+        shown = hf("run", "--backend", "daytona", "--", "sh", "-c", "pwd; env; exit 3", code=3)
+        sandbox = hf.sandbox()
+        assert shown.splitlines()[0] == str(sandbox.home)
+        assert sandbox.mark in shown.splitlines()
+        assert not any(line.startswith("HOLDFAST_HOME=") or KEY in line for line in shown.splitlines())
+        process = hf.start("sleep 1000")
+        assert hf.sandbox() is sandbox
+        assert hf.shown()["detail"].startswith("daytona ")
+        hf("backends", "stop", "daytona", "--all")
+        assert not server.sandboxes
+        assert hf.has_ended(process)
+        assert hf.notice()["process"] == process
+    finally:
+        end_instance(str(hf.home))
+
+
+def test_nothing_is_lost_when_connections_are_cut_and_the_daemon_is_killed(
+    server: DaytonaServer, tmp_path: Path
+) -> None:
+    hf = Instance(tmp_path, "daytona", server)
+    try:
+        count = "for i in $(seq 1 400); do echo line $i; sleep 0.01; done; exit 7"
+        process = hf.start("--", "sh", "-c", count)
+        eventually(lambda: "line 20" in hf("logs", process), timeout=20.0)
+        server.cut(502)
+        eventually(lambda: hf.status(process) == "unreachable", timeout=20.0)
+        server.trouble = None
+        os.kill(int(hf.json("daemon", "status")["pid"]), signal.SIGKILL)
+        eventually(lambda: hf.has_ended(process), timeout=40.0)
+        assert hf("logs", process) == "".join(f"line {number}\n" for number in range(1, 401))
+        assert hf.notice()["data"]["exit_code"] == 7
+        assert len(server.sandboxes) == 1
+    finally:
+        end_instance(str(hf.home))
 
 
 # The terminal that carries the stream.

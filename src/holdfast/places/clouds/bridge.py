@@ -334,7 +334,7 @@ class _Stream:
     def _send(self) -> None:
         try:
             self._send_all()
-        except Exception:
+        except Exception:  # SDKs raise all kinds of errors
             time.sleep(_REASON_PAUSE)  # where the program has ended, the other thread knows why
             raise
 

@@ -100,10 +100,12 @@ class DaytonaSession(CloudSession):
 
     def _open_terminal(self) -> Any:
         """The SDK gives up when the first message takes longer than 0.1 s."""
+        from daytona import DaytonaError
+
         for attempt in range(_CONNECT_ATTEMPTS):
             try:
                 return self._sandbox.process.create_pty_session(f"holdfast-{os.urandom(8).hex()}")
-            except Exception as failed:
+            except (queue.Empty, DaytonaError) as failed:
                 is_late = isinstance(failed, queue.Empty) or isinstance(failed.__cause__, queue.Empty)
                 if not is_late or attempt == _CONNECT_ATTEMPTS - 1:
                     raise
@@ -132,6 +134,10 @@ def _joined(first: bytes, rest: Iterator[bytes]) -> Iterator[bytes]:
     yield from rest
 
 
+def _state(sandbox: Any) -> str:
+    return "unknown" if sandbox.state is None else str(sandbox.state.value)
+
+
 class DaytonaClient(CloudClient):
     key_variable = DaytonaBackend.key_variable
 
@@ -142,18 +148,19 @@ class DaytonaClient(CloudClient):
         self._daytona = Daytona(DaytonaConfig(api_key=key, api_url=options["api_url"], target=options["target"]))
 
     def connect(self, name: str) -> CloudSession:
-        from daytona import DaytonaNotFoundError, SandboxState
+        from daytona import DaytonaNotFoundError
 
         try:
             found = self._daytona.get(name)
         except DaytonaNotFoundError:
             self.check_exists(name)
             raise
-        if str(found.state.value) in _ENDED:
-            raise SandboxEnded(f"the sandbox {name} is {found.state.value}")
-        if found.state == SandboxState.PAUSED:
+        state = _state(found)
+        if state in _ENDED:
+            raise SandboxEnded(f"the sandbox {name} is {state}")
+        if state == "paused":
             found.start(_UP_TIMEOUT)
-        elif found.state != SandboxState.STARTED:
+        elif state != "started":
             found.wait_for_sandbox_start(_UP_TIMEOUT)
         return DaytonaSession(self, found)
 
@@ -189,9 +196,9 @@ class DaytonaClient(CloudClient):
         from daytona import ListSandboxesQuery
 
         return [
-            (str(one.id), dict(one.labels), one.state.value == "started")
+            (str(one.id), dict(one.labels), _state(one) == "started")
             for one in self._daytona.list(ListSandboxesQuery(labels=labels))
-            if one.state.value not in ("destroyed", "destroying")
+            if _state(one) not in ("destroyed", "destroying")
         ]
 
     def end(self, name: str) -> None:

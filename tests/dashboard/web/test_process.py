@@ -1,0 +1,188 @@
+"""The page of one process in a browser: log, terminal, actions."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+import holdfast
+from tests.dashboard.web.browser import go, inspect, lines, open_tab, start
+from tests.support import eventually, run_cli
+
+LINES = 1_000_000
+
+
+@pytest.fixture(scope="module")
+def long_log(instance: Path) -> str:
+    """A process that wrote a million lines, with a rare word in three of them."""
+    process = start(f"seq 1 {LINES} | sed 's/^\\(10\\|500000\\|999999\\)$/& needle/'", "--name", "long")
+    run_cli("wait", process)
+    return process
+
+
+def test_any_byte_of_a_log_is_reached_with_few_elements(tab: Page, long_log: str) -> None:
+    go(tab, f"/processes/{long_log}/log")
+    eventually(lambda: str(LINES) in lines(tab))
+    bar = tab.get_by_role("scrollbar")
+    box = bar.bounding_box()
+    assert box is not None
+    tab.mouse.click(box["x"] + 5, box["y"] + box["height"] / 2)
+    middle = eventually(lambda: [int(line) for line in lines(tab) if line.isdigit() and 450_000 < int(line) < 560_000])
+    assert all(after == before + 1 for before, after in pairwise(middle)), middle
+    tab.mouse.move(box["x"] - 200, box["y"] + 100)
+    for _ in range(20):
+        tab.mouse.wheel(0, 800)
+    eventually(lambda: int(lines(tab)[-1].split()[0]) > middle[-1] + 400)
+    assert tab.locator(".log-row").count() < 300
+    tab.keyboard.press("g")
+    eventually(lambda: lines(tab)[0] == "1")
+
+
+def test_the_search_counts_and_leads_to_the_hits(tab: Page, long_log: str) -> None:
+    go(tab, f"/processes/{long_log}/log")
+    expect(tab.locator(".log-row").first).to_be_visible()
+    tab.keyboard.press("/")
+    tab.keyboard.type("needle")
+    expect(tab.locator(".find-count")).to_have_text("3 hits")
+    expect(tab.locator(".log-hit")).to_have_count(3)
+    tab.keyboard.press("Shift+Enter")
+    tab.keyboard.press("Shift+Enter")
+    expect(tab.locator("mark")).to_have_text("needle")
+    assert "500000 needle" in lines(tab)
+    tab.get_by_role("button", name="Regular expression").click()
+    tab.get_by_label("Find in the log").fill("(")
+    expect(tab.locator(".find-count")).to_contain_text("missing")
+    tab.keyboard.press("Escape")
+
+
+def test_a_link_leads_to_a_line(tab: Page, long_log: str) -> None:
+    offset = len("".join(f"{number}\n" for number in range(1, 1235))) + len(" needle")
+    go(tab, f"/processes/{long_log}/log?at={offset}")
+    expect(tab.locator(".log-row.is-marked .log-text")).to_have_text("1235")
+
+
+def test_colours_are_shown_and_copied_text_is_clean(tab: Page) -> None:
+    command = r"printf '\033[31mred\033[0m plain\n\033]0;title\007tail\n0%%\r50%%\r100%%\n<b>no markup</b>\n'"
+    process = start(command, "--name", "colours")
+    run_cli("wait", process)
+    go(tab, f"/processes/{process}/log")
+    expect(tab.locator(".log-row")).to_have_count(4)
+    assert tab.locator(".log-text span", has_text="red").first.evaluate("span => getComputedStyle(span).color") not in (
+        "rgb(26, 29, 33)",
+        "rgb(231, 233, 236)",
+    )
+    selected = tab.evaluate(
+        "() => { getSelection().selectAllChildren(document.querySelector('.log-lines')); return getSelection().toString(); }"
+    )
+    assert [line.strip() for line in selected.splitlines() if line.strip()] == [
+        "red plain",
+        "tail",
+        "100%",
+        "<b>no markup</b>",
+    ]
+    tab.get_by_role("button", name="Raw").click()
+    expect(tab.locator(".log-row").first).to_contain_text("␛[31mred")
+
+
+def test_a_flood_is_followed_without_reading_all_of_it(tab: Page) -> None:
+    process = start("seq 1 3000000; sleep 1000", "--name", "flood")
+    go(tab, f"/processes/{process}/log")
+    eventually(lambda: "3000000" in lines(tab))
+    assert tab.locator(".log-row").count() < 300
+    run_cli("kill", process)
+
+
+def test_a_terminal_shows_its_screen_and_takes_what_is_typed(tab: Page) -> None:
+    process = start("echo before; bash --norc", "-t", "--name", "shell")
+    eventually(lambda: b"bash" in run_cli("screen", process).stdout)
+    go(tab, f"/processes/{process}/terminal")
+    text = tab.get_by_label("Screen as text")
+    expect(text).to_contain_text("before")
+    expect(tab.locator(".terminal-who")).to_contain_text("Attached")
+    tab.keyboard.type("echo $((40 + 2)) $(tty | cut -c1-9)\n")
+    expect(text).to_contain_text("42 /dev/pts/")
+    tab.get_by_role("button", name="Fit").click()
+    eventually(lambda: inspect(process)["cols"] != 120)
+    tab.locator(".terminal-frame").click()
+    tab.keyboard.type("stty size\n")
+    found = inspect(process)
+    expect(text).to_contain_text(f"{found['rows']} {found['cols']}")
+    tab.keyboard.press("Control+]")
+    tab.keyboard.press("Escape")
+    expect(tab).to_have_url(re.compile("/processes$"))
+    assert inspect(process)["status"] == "running"
+
+
+def test_the_past_of_a_terminal_is_replayed(tab: Page) -> None:
+    process = start("echo first; sleep 0.4; clear; echo second; sleep 1000", "-t", "--name", "past")
+    eventually(lambda: b"second" in run_cli("screen", process).stdout)
+    go(tab, f"/processes/{process}/terminal")
+    tab.get_by_role("button", name="Replay").click()
+    slider = tab.get_by_label("Time")
+    expect(slider).to_be_enabled()
+    slider.focus()
+    tab.keyboard.press("Home")
+    shown = tab.locator(".terminal-frame .xterm-screen")
+    expect(shown).to_be_visible()
+    tab.get_by_role("button", name="Back to now").click()
+    expect(tab.get_by_label("Screen as text")).to_contain_text("second")
+
+
+def test_a_kill_shows_its_progress(tab: Page) -> None:
+    process = start("trap '' TERM; echo trapped; while :; do sleep 0.1; done", "--name", "stubborn")
+    go(tab, f"/processes/{process}/log")
+    expect(tab.locator(".log-text", has_text="trapped")).to_be_visible()
+    tab.keyboard.press("x")
+    tab.get_by_role("dialog").get_by_role("button", name="Kill").click()
+    expect(tab.locator(".kill-progress")).to_contain_text("forced in")
+    run_cli("kill", "--signal", "KILL", process)
+    expect(tab.locator(".process-facts .state")).to_contain_text("killed")
+
+
+def test_a_reload_and_a_killed_daemon_lose_nothing(browser: Browser, tab: Page) -> None:
+    process = start("for i in $(seq 1 100000); do echo line $i; sleep 0.02; done", "--name", "stream")
+    go(tab, f"/processes/{process}/log")
+    eventually(lambda: len(lines(tab)) > 20)
+    tab.reload()
+    eventually(lambda: len(lines(tab)) > 20)
+    with holdfast.connect() as client:
+        os.kill(client.status()["pid"], signal.SIGKILL)
+    before = number_of(lines(tab)[-1])
+    eventually(lambda: number_of(lines(tab)[-1]) > before + 100)
+    found = [number_of(line) for line in lines(tab)]
+    assert all(after == earlier + 1 for earlier, after in pairwise(found)), found
+    go(tab, "/processes")
+    expect(tab.locator(f'.row[data-id="{process}"]')).to_have_count(1)
+    expect(tab.locator(".link-state")).to_have_count(0)
+    late = start("sleep 1000", "--name", "after-the-kill")
+    expect(tab.locator(f'.row[data-id="{late}"]')).to_contain_text("running")
+    run_cli("kill", process)
+
+
+def number_of(line: str) -> int:
+    found = re.match(r"line (\d+)$", line)
+    return int(found[1]) if found else -1
+
+
+def test_a_read_only_link_has_no_actions(browser: Browser, tab: Page) -> None:
+    process = start("sleep 1000", "--name", "watched")
+    watching = open_tab(browser, "--read-only")
+    go(watching, f"/processes/{process}/log")
+    expect(watching.locator(".process-facts .state")).to_contain_text("running")
+    expect(watching.get_by_role("button", name="Kill")).to_have_count(0)
+    watching.keyboard.press("x")
+    expect(watching.get_by_role("dialog")).to_have_count(0)
+    watching.context.close()
+
+
+def test_an_unknown_process_and_an_unknown_page_say_so(tab: Page) -> None:
+    go(tab, "/processes/proc_000000000000")
+    expect(tab.get_by_text("This process is not known any more")).to_be_visible()
+    go(tab, "/nowhere/%ff")
+    expect(tab.get_by_text("There is no such page")).to_be_visible()

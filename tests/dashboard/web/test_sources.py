@@ -1,0 +1,50 @@
+"""The sources of the page: their types, and the size of what a browser loads first."""
+
+from __future__ import annotations
+
+import gzip
+import re
+import subprocess
+
+from tests import node
+from tests.dashboard.web.browser import ROOT, WEB
+
+STATIC = ROOT / "src" / "holdfast" / "dashboard" / "static"
+LARGEST_FIRST_LOAD = 250_000
+LONGEST_FILE = 400
+
+
+def run_npm(*words: str) -> subprocess.CompletedProcess[bytes]:
+    npm = node.node_directory().parent / "lib" / "node_modules" / "npm" / "bin" / "npm-cli.js"
+    return subprocess.run(
+        [str(node.node_directory() / "node"), str(npm), *words],
+        cwd=WEB,
+        env=node.environment(),
+        capture_output=True,
+        timeout=300,
+        check=False,
+    )
+
+
+def test_types_fit_the_description_of_the_api(bundle: None) -> None:
+    if not (WEB / "node_modules" / "typescript").exists():
+        done = run_npm("ci", "--ignore-scripts")
+        assert done.returncode == 0, done.stderr.decode()
+    done = run_npm("run", "check")
+    assert done.returncode == 0, done.stdout.decode()[-4000:]
+
+
+def test_the_first_load_is_small_and_has_no_inline_script(bundle: None) -> None:
+    page = (STATIC / "index.html").read_text()
+    assert re.findall(r"<script[^>]*>[^<]", page) == []
+    loaded = [STATIC / name.lstrip("/") for name in re.findall(r'(?:src|href)="(/[^"]+)"', page)]
+    # The page of the processes is part of the first load.
+    total = len(gzip.compress(page.encode())) + sum(len(gzip.compress(path.read_bytes())) for path in loaded)
+    assert total < LARGEST_FIRST_LOAD, [(path.name, path.stat().st_size) for path in loaded]
+
+
+def test_no_file_is_long_and_none_names_a_registry() -> None:
+    for path in (WEB / "src").rglob("*"):
+        if path.suffix in (".ts", ".tsx", ".css"):
+            assert len(path.read_text().splitlines()) <= LONGEST_FILE, path
+    assert '"resolved"' not in (WEB / "package-lock.json").read_text()

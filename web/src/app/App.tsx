@@ -1,0 +1,80 @@
+import { Suspense, useEffect, useState } from "react";
+import type { DashboardSession } from "../api/session";
+import { Empty, Link, Loading } from "../components/basics";
+import { Boundary, Slot } from "../components/Slot";
+import { pendingApprovals } from "../feed/approvals";
+import { summary } from "../feed/summary";
+import { useStore } from "../feed/store";
+import { Header } from "./Header";
+import { Help } from "./Help";
+import { useKeys } from "./keys";
+import { LinkState } from "./LinkState";
+import { NeedsYou } from "./NeedsYou";
+import { PAGES, findPage } from "./pages";
+import { Palette } from "./Palette";
+import { navigate, usePlace } from "./router";
+import { SessionContext } from "./session_context";
+import { ConfirmHost } from "../components/confirm";
+import { Toasts } from "./toasts";
+
+export function App({ session }: { session: DashboardSession }) {
+  const { path } = usePlace();
+  const [overlay, setOverlay] = useState<"palette" | "help" | null>(null);
+  const found = findPage(path);
+  const needs = useStore(summary);
+  const approvals = useStore(pendingApprovals);
+  const waiting = approvals.length + needs.asks.length;
+
+  useEffect(() => {
+    const label = found?.entry.label ?? "Not found";
+    document.title = `${waiting ? `(${waiting}) ` : ""}${label} · holdfast`;
+  }, [found?.entry.label, waiting]);
+
+  useKeys("Everywhere", [
+    { key: "ctrl-k", does: "command palette", inFields: true, run: () => setOverlay("palette") },
+    { key: "?", does: "this help", run: () => setOverlay("help") },
+    { key: "a", does: "answer the first approval", run: () => navigate("/approvals") },
+    { key: "escape", does: "back to the processes", run: () => navigate("/processes") },
+    ...PAGES.filter((page) => !page.isHidden).map((page, index) => ({
+      key: String(index + 1),
+      does: page.label,
+      run: () => navigate(page.path),
+    })),
+  ]);
+
+  return (
+    <SessionContext value={session}>
+      <Slot name="backdrop" />
+      <a className="skip" href="#main">
+        Skip to the content
+      </a>
+      <Header openPalette={() => setOverlay("palette")} openHelp={() => setOverlay("help")} />
+      <LinkState />
+      <NeedsYou page={found?.entry.name ?? ""} process={found?.entry.name === "process" ? found.rest[0] : undefined} />
+      <Slot name="pre-main" />
+      <main id="main" tabIndex={-1} className={`page page-${found?.entry.name ?? "none"}`}>
+        {found === null ? (
+          <Empty title="There is no such page">
+            <Link to="/processes">All processes</Link>
+          </Empty>
+        ) : (
+          <>
+            <Slot name={`${found.entry.name}:top`} />
+            <Boundary key={found.entry.path} what={found.entry.label}>
+              <Suspense fallback={<Loading what={found.entry.label.toLowerCase()} />}>
+                <found.entry.component rest={found.rest} />
+              </Suspense>
+            </Boundary>
+            <Slot name={`${found.entry.name}:bottom`} />
+          </>
+        )}
+      </main>
+      <Slot name="post-main" />
+      {overlay === "palette" && <Palette onClose={() => setOverlay(null)} />}
+      {overlay === "help" && <Help onClose={() => setOverlay(null)} />}
+      <Slot name="overlay" />
+      <ConfirmHost />
+      <Toasts />
+    </SessionContext>
+  );
+}

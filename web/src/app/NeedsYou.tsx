@@ -1,0 +1,182 @@
+/** What needs the user, above every page, each with the one action that it needs. Quiet when all is well. */
+import { useEffect, useState, type ReactNode } from "react";
+import type { Process } from "../api/types";
+import { Ago, Link, State } from "../components/basics";
+import { StateIcon, Icon } from "../components/Icon";
+import { ApprovalButtons } from "../components/ApprovalButtons";
+import { SendForm } from "../components/SendForm";
+import { markShown, pendingApprovals } from "../feed/approvals";
+import { dismiss, summary } from "../feed/summary";
+import { useStore } from "../feed/store";
+import { oneLine, plural } from "../model/format";
+import { titleOf } from "../model/state";
+import { useReadOnly } from "./session_context";
+import { processPath } from "./router";
+
+/** Rows before the rest is folded: all but one on pages that are not a list of processes. */
+const MOST = innerWidth < 760 ? 2 : 4;
+
+interface NeedsYouProps {
+  /** The name of the page below. */
+  page: string;
+  /** The process that the page shows. */
+  process: string | undefined;
+}
+
+export function NeedsYou({ page, process: shownId }: NeedsYouProps) {
+  const needs = useStore(summary);
+  const approvals = useStore(pendingApprovals);
+  const [showsAll, setShowsAll] = useState(false);
+  const readOnly = useReadOnly();
+  useEffect(() => {
+    const show = () => markShown(approvals);
+    show();
+    document.addEventListener("visibilitychange", show);
+    return () => document.removeEventListener("visibilitychange", show);
+  }, [approvals]);
+
+  const rows: { key: string; row: ReactNode }[] = [
+    ...(page === "approvals" ? [] : approvals).map((approval) => ({
+      key: approval.id,
+      row: (
+        <>
+          <span className="state state-asks">
+            <Icon name="approval" />
+            <span>approve</span>
+          </span>
+          <span className="need-what">
+            <code>{oneLine(approval.command)}</code>
+            <span className="muted">
+              {approval.session} · {approval.why}
+            </span>
+          </span>
+          {!readOnly && <ApprovalButtons approval={approval} />}
+        </>
+      ),
+    })),
+    ...needs.asks.map((process) => ({ key: process.id, row: <Asks process={process} /> })),
+    ...needs.stalled.map((process) => ({ key: process.id, row: <Trouble process={process} /> })),
+    ...failureRows(needs.failures),
+  ].filter(({ key }) => key !== shownId);
+  if (!rows.length) return null;
+  const most = page === "processes" ? MOST : 1;
+  const shown = showsAll ? rows : rows.slice(0, most);
+  return (
+    <section className="needs" aria-label="Needs you">
+      <h2>Needs you</h2>
+      <ul>
+        {shown.map(({ key, row }, index) => (
+          <li key={key}>
+            {row}
+            {index === shown.length - 1 && rows.length > most && (
+              <button className="quiet" aria-expanded={showsAll} onClick={() => setShowsAll(!showsAll)}>
+                {showsAll ? "less" : `${rows.length - most} more`}
+              </button>
+            )}
+          </li>
+        ))}
+      </ul>
+    </section>
+  );
+}
+
+function What({ process, children }: { process: Process; children: ReactNode }) {
+  return (
+    <span className="need-what">
+      <Link to={processPath(process.id)}>
+        {process.name ? <strong>{process.name}</strong> : <code>{oneLine(process.command)}</code>}
+      </Link>
+      <span className="muted">{process.session}</span>
+      {children}
+    </span>
+  );
+}
+
+function Asks({ process }: { process: Process }) {
+  const [isTyping, setTyping] = useState(false);
+  const asked = process.needs_input as { prompt?: string; secret?: boolean } | null;
+  const readOnly = useReadOnly();
+  return (
+    <>
+      <State process={process} />
+      <What process={process}>
+        <q>{oneLine(asked?.prompt ?? "")}</q>
+      </What>
+      {!readOnly && (
+        <span className="need-actions">
+          {isTyping ? (
+            <SendForm process={process} isSecret={asked?.secret ?? false} onDone={() => setTyping(false)} />
+          ) : (
+            <button className="primary" onClick={() => setTyping(true)}>
+              Type …
+            </button>
+          )}
+          <Link className="button" to={processPath(process.id, process.pty ? "terminal" : "log")}>
+            {process.pty ? "Open terminal" : "Open log"}
+          </Link>
+        </span>
+      )}
+    </>
+  );
+}
+
+function Trouble({ process }: { process: Process }) {
+  const since = (process.stall_data as { last_output_at?: number } | null)?.last_output_at;
+  return (
+    <>
+      <State process={process} />
+      <What process={process}>
+        <span className="muted">
+          {process.trouble ?? process.ready_trouble ?? (since ? <>last output <Ago time={since} /></> : "no output")}
+        </span>
+      </What>
+      <span className="need-actions">
+        <Link className="button" to={processPath(process.id)}>
+          Open log
+        </Link>
+      </span>
+    </>
+  );
+}
+
+function failureRows(failures: Process[]): { key: string; row: ReactNode }[] {
+  if (failures.length > 3)
+    return [
+      {
+        key: "failures",
+        row: (
+          <>
+            <span className="state state-failed">
+              <StateIcon name="failed" />
+              <span>failed</span>
+            </span>
+            <span className="need-what">
+              {plural(failures.length, "process", "processes")} failed in the last 30 minutes
+              <span className="muted">{failures.slice(0, 4).map(titleOf).join(", ")} …</span>
+            </span>
+            <span className="need-actions">
+              <Link className="button" to="/processes?show=failed">
+                Show them
+              </Link>
+              <button onClick={() => dismiss(failures)}>Dismiss</button>
+            </span>
+          </>
+        ),
+      },
+    ];
+  return failures.map((process) => ({
+    key: process.id,
+    row: (
+      <>
+        <State process={process} />
+        <What process={process}>{process.ended_at && <span className="muted"><Ago time={process.ended_at} /></span>}</What>
+        <span className="need-actions">
+          <Link className="button" to={processPath(process.id)}>
+            See why
+          </Link>
+          <button onClick={() => dismiss([process])}>Dismiss</button>
+        </span>
+      </>
+    ),
+  }));
+}

@@ -1,0 +1,219 @@
+/**
+ * All processes that the daemon knows: read once in pages, then kept by events.
+ *
+ * The feed is opened first; events that come while the pages are read are applied to what the pages say. A gap in the
+ * events, or a feed that could not go on, reads the pages again.
+ */
+import { processPage, readProcesses, top } from "../api/operations";
+import { Problem, sentenceOf } from "../api/problem";
+import type { HoldfastEvent, Process } from "../api/types";
+import { changeOf, stubOf } from "./apply";
+import { EventFeed } from "./events";
+import { Store } from "./store";
+
+/** Everything but samples of output, which come once a second from every process that writes. */
+const PATTERN =
+  "process.started process.ready process.not_ready process.input_needed process.attached process.detached " +
+  "process.stalled process.deadline process.queued process.restarting process.ended process.match " +
+  "process.recovered process.transferred notification.* approval.* session.* sink.* place.* daemon.* watch.*";
+const REFRESH_INTERVAL = 1000;
+/** At most this many are read again in one request. */
+const REFRESH_BATCH = 100;
+const UNKNOWN = /no process (proc_[0-9a-f]{12})/;
+
+export type Link = "connecting" | "open" | "reconnecting";
+
+export interface Snapshot {
+  /** Changes with every change of any process. */
+  version: number;
+  /** Changes when a process is added or removed. */
+  members: number;
+  all: ReadonlyMap<string, Process>;
+}
+
+const all = new Map<string, Process>();
+export const processes = new Store<Snapshot>({ version: 0, members: 0, all });
+export const link = new Store<Link>("connecting");
+/** Whether all pages have been read at least once; or why that failed. */
+export const loaded = new Store<boolean>(false);
+export const loadError = new Store<string | null>(null);
+
+const listeners = new Set<(event: HoldfastEvent) => void>();
+const measured = new Set<(found: Process[]) => void>();
+const visible = new Set<string>();
+let dirty = new Set<string>();
+let loading: AbortController | null = null;
+let waiting: HoldfastEvent[] | null = null;
+let members = 0;
+
+const feed = new EventFeed(PATTERN, {
+  open(isFresh) {
+    link.set("open");
+    if (isFresh || !loaded.get()) void load();
+    else for (const id of visible) dirty.add(id);
+  },
+  closed: () => link.set(loaded.get() ? "reconnecting" : "connecting"),
+  events(batch) {
+    if (batch.some((event) => event.type === "events.gap")) void load();
+    if (waiting !== null) waiting.push(...batch);
+    else applyAll(batch);
+    for (const event of batch) for (const listener of listeners) listener(event);
+  },
+});
+
+export function startFeed(): void {
+  feed.start();
+  setInterval(() => void refresh(), REFRESH_INTERVAL);
+  addEventListener("online", () => feed.retry());
+  document.addEventListener("visibilitychange", () => {
+    if (!document.hidden) feed.retry();
+  });
+}
+
+export const reconnectNow = () => feed.retry();
+
+/** Calls back with every event of the page's own feed. */
+export function onEvent(listener: (event: HoldfastEvent) => void): () => void {
+  listeners.add(listener);
+  return () => listeners.delete(listener);
+}
+
+/** Calls back with processes whose use was measured just now. */
+export function onMeasured(listener: (found: Process[]) => void): void {
+  measured.add(listener);
+}
+
+/** These are on the screen: what they use is measured every other second. */
+export function watchRows(ids: string[]): void {
+  visible.clear();
+  for (const id of ids) {
+    visible.add(id);
+    dirty.add(id);
+  }
+}
+
+export function put(process: Process): void {
+  putAll([process]);
+}
+
+export function dropRows(ids: string[]): void {
+  let isChanged = false;
+  for (const id of ids) isChanged = all.delete(id) || isChanged;
+  if (isChanged) publish(true);
+}
+
+/** Reads this process again soon. */
+export function touch(id: string): void {
+  dirty.add(id);
+}
+
+async function load(): Promise<void> {
+  loading?.abort();
+  const mine = (loading = new AbortController());
+  waiting ??= [];
+  const seen = new Set<string>();
+  try {
+    let after: string | null = null;
+    do {
+      const page: Awaited<ReturnType<typeof processPage>> = await processPage(after, mine.signal);
+      for (const process of page.processes) seen.add(process.id);
+      putAll(page.processes);
+      after = page.next;
+    } while (after !== null);
+    dropRows([...all.keys()].filter((id) => !seen.has(id)));
+    loaded.set(true);
+    loadError.set(null);
+  } catch (error) {
+    if (mine.signal.aborted) return;
+    loadError.set(sentenceOf(error));
+    setTimeout(() => loading === mine && void load(), 2000);
+    return;
+  } finally {
+    if (loading === mine) {
+      const held = waiting ?? [];
+      waiting = null;
+      applyAll(held);
+    }
+  }
+}
+
+function putAll(found: Process[]): void {
+  let isNew = false;
+  for (const process of found) {
+    const before = all.get(process.id);
+    isNew ||= before === undefined;
+    // A list does not measure: what is known of the use stays.
+    all.set(process.id, before ? withUse(process, before) : process);
+  }
+  if (found.length) publish(isNew);
+}
+
+function withUse(process: Process, before: Process): Process {
+  if (process.status === "ended") return process;
+  return {
+    ...process,
+    rss_bytes: process.rss_bytes ?? before.rss_bytes,
+    cpu_seconds: process.cpu_seconds ?? before.cpu_seconds,
+    ports: process.ports ?? before.ports,
+  };
+}
+
+function applyAll(batch: HoldfastEvent[]): void {
+  let isNew = false;
+  let isChanged = false;
+  for (const event of batch) {
+    if (event.type === "session.rename") {
+      rename(event.was as string, event.session ?? "");
+      isChanged = true;
+    }
+    if (!event.type.startsWith("process.") || typeof event.id !== "string") continue;
+    const change = changeOf(event);
+    const before = all.get(event.id);
+    if (before === undefined && event.type !== "process.started" && event.type !== "process.queued") continue;
+    // An older event than the object itself: pages that were read later have it already.
+    if (before?.ended_at && event.type !== "process.started" && event.ts < before.ended_at) continue;
+    isNew ||= before === undefined;
+    all.set(event.id, { ...(before ?? stubOf(event)), ...change });
+    isChanged = true;
+    dirty.add(event.id);
+  }
+  if (isChanged) publish(isNew);
+}
+
+function rename(was: string, to: string): void {
+  for (const [id, process] of all) if (process.session === was) all.set(id, { ...process, session: to });
+}
+
+function publish(isNew: boolean): void {
+  if (isNew || processes.get().all.size !== all.size) members += 1;
+  processes.set({ version: processes.get().version + 1, members, all });
+}
+
+let beat = 0;
+let isRefreshing = false;
+
+/** Reads again what changed, rows on the screen first; of a storm of others only some. */
+async function refresh(): Promise<void> {
+  beat += 1;
+  if (document.hidden || isRefreshing || link.get() !== "open") return;
+  if (beat % 2 === 0) for (const id of visible) if (all.get(id)?.status !== "ended") dirty.add(id);
+  if (dirty.size === 0) return;
+  const first = [...dirty].filter((id) => visible.has(id));
+  const ids = [...first, ...[...dirty].filter((id) => !visible.has(id))].slice(0, REFRESH_BATCH);
+  dirty = dirty.size > 10 * REFRESH_BATCH ? new Set() : dirty;
+  for (const id of ids) dirty.delete(id);
+  isRefreshing = true;
+  try {
+    // Asking for the use of one makes the daemon measure all of them.
+    if (visible.size) await top(0, 1);
+    const found = (await readProcesses(ids)).processes;
+    for (const listener of measured) listener(found);
+    putAll(found);
+  } catch (error) {
+    const gone = error instanceof Problem && error.status === 404 ? UNKNOWN.exec(error.message)?.[1] : undefined;
+    if (gone !== undefined) dropRows([gone]);
+    for (const id of ids) if (id !== gone && all.has(id)) dirty.add(id);
+  } finally {
+    isRefreshing = false;
+  }
+}

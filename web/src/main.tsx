@@ -1,0 +1,12 @@
+import { createRoot } from "react-dom/client";
+import "./styles/base.css";
+import "./styles/shell.css";
+import "./styles/controls.css";
+import "./styles/pages.css";
+import "./styles/process.css";
+import "./styles/log.css";
+import "./styles/lists.css";
+import "./app/theme";
+import { Gate } from "./app/Gate";
+
+createRoot(document.getElementById("root")!).render(<Gate />);

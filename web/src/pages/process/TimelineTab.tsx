@@ -1,0 +1,128 @@
+/** What happened to a process: its events and notices, a line each. */
+import { useEffect, useState } from "react";
+import { events } from "../../api/operations";
+import { sentenceOf } from "../../api/problem";
+import type { HoldfastEvent, Process } from "../../api/types";
+import { processPath } from "../../app/router";
+import { Empty, Failure, Link, Loading } from "../../components/basics";
+import { onEvent } from "../../feed/processes";
+import { clock, duration, exact, oneLine, size } from "../../model/format";
+import { signalName } from "../../model/state";
+
+const PATTERN = "process.* notification.* approval.* watch.* sink.*";
+/** How many of the newest events are looked through. */
+const REACH = 20_000;
+const PAGE = 1000;
+
+/** Fields of every event of a process, which its row shows in other ways. */
+const SHOWN_ELSEWHERE = ["type", "ts", "src", "seq", "id", "via", "name", "session", "task", "run"];
+
+const belongs = (event: HoldfastEvent, id: string) => event.id === id || event.process === id;
+
+async function readTimeline(id: string, signal: AbortSignal): Promise<{ found: HoldfastEvent[]; isCut: boolean }> {
+  const { newest, oldest } = await events("events.none", 0, 1, signal);
+  const begin = Math.max(0, oldest - 1, newest - REACH);
+  const found: HoldfastEvent[] = [];
+  for (let since = begin; since < newest; ) {
+    const page = await events(PATTERN, since, PAGE, signal);
+    found.push(...page.events.filter((event) => belongs(event, id)));
+    if (page.next <= since || page.events.length < PAGE) break;
+    since = page.next;
+  }
+  return { found, isCut: begin > oldest && !found.some((event) => event.type === "process.started") };
+}
+
+export function TimelineTab({ process }: { process: Process }) {
+  const [list, setList] = useState<HoldfastEvent[] | null>(null);
+  const [isCut, setCut] = useState(false);
+  const [error, setError] = useState<string | null>(null);
+  useEffect(() => {
+    const stop = new AbortController();
+    readTimeline(process.id, stop.signal)
+      .then((read) => {
+        setList((now) => merged(read.found, now ?? []));
+        setCut(read.isCut);
+      })
+      .catch((failed: unknown) => !stop.signal.aborted && setError(sentenceOf(failed)));
+    const stopEvents = onEvent((event) => {
+      if (belongs(event, process.id)) setList((now) => merged(now ?? [], [event]));
+    });
+    return () => {
+      stop.abort();
+      stopEvents();
+    };
+  }, [process.id]);
+  if (error) return <Failure text={error} />;
+  if (list === null) return <Loading what="its events" />;
+  if (!list.length) return <Empty title="No event of it is kept any more" />;
+  return (
+    <>
+      {isCut && <p className="muted">Older events are on the Events page.</p>}
+      <ol className="timeline">
+        {[...list].reverse().map((event) => (
+          <li key={`${event.seq} ${event.ts} ${event.type}`} className={`timeline-${event.type.replace(".", "-")}`}>
+            <time title={exact(event.ts)}>{clock(event.ts)}</time>
+            <span className="timeline-type">{event.type}</span>
+            <span className="timeline-text">{oneLine(textOf(event))}</span>
+            {typeof event.offset === "number" && (
+              <Link to={`${processPath(process.id, "log")}?at=${event.offset}`}>in the log</Link>
+            )}
+          </li>
+        ))}
+      </ol>
+    </>
+  );
+}
+
+function merged(one: HoldfastEvent[], other: HoldfastEvent[]): HoldfastEvent[] {
+  const known = new Set(one.map((event) => event.seq));
+  const added = other.filter((event) => event.seq === undefined || !known.has(event.seq));
+  return added.length ? [...one, ...added].sort((a, b) => (a.seq ?? a.ts) - (b.seq ?? b.ts)) : one;
+}
+
+/** A sentence about the event, made of its fields. */
+export function textOf(event: HoldfastEvent): string {
+  const field = (name: string) => (event[name] === null || event[name] === undefined ? "" : String(event[name]));
+  switch (event.type) {
+    case "process.started":
+      return `${Number(event.run) > 0 ? `run ${Number(event.run) + 1}, ` : ""}pid ${field("pid")}: ${field("command")}`;
+    case "process.ended":
+      return [
+        field("reason"),
+        event.exit_code !== null && `exit code ${field("exit_code")}`,
+        typeof event.signal === "number" && signalName(event.signal),
+        event.killed_by && `by ${field("killed_by")}`,
+        event.forced && "forced",
+        typeof event.started_at === "number" && `after ${duration(event.ts - event.started_at)}`,
+        `${size(Number(event.output_bytes ?? 0))} of output`,
+      ].filter(Boolean).join(", ");
+    case "process.restarting":
+      return `${field("reason")}${event.exit_code !== null ? `, exit code ${field("exit_code")}` : ""}`;
+    case "process.input_needed":
+      return `${event.secret ? "asks for a secret: " : "asks: "}${field("prompt")}`;
+    case "process.match":
+      return `${field("output")}${Number(event.count) > 1 ? ` (${field("count")} lines)` : ""}`;
+    case "process.transferred":
+      return `from ${field("was")} to ${field("session")}`;
+    case "process.attached":
+    case "process.detached":
+      return event.by ? `by ${field("by")}` : "a terminal";
+    case "notification.queued":
+      return `${field("kind")}, for ${field("session")}`;
+    case "notification.delivered":
+      return `${field("kind")}, to ${field("to") || field("session")}`;
+    case "notification.acked":
+      return `${field("kind")}, by ${field("by")}`;
+    case "approval.requested":
+      return `${field("command")}: ${field("why")}`;
+    case "approval.decided":
+      return `${field("state")}${event.scope ? ` for ${field("scope")}` : ""}${event.by ? `, by ${field("by")}` : ""}`;
+    case "process.output":
+      return `${size(Number(event.new_bytes ?? 0))} more`;
+    default:
+      return Object.entries(event)
+        .filter(([name, value]) => !SHOWN_ELSEWHERE.includes(name) && value !== null)
+        .map(([name, value]) => `${name}=${typeof value === "object" ? JSON.stringify(value) : String(value)}`)
+        .join(" ");
+  }
+}

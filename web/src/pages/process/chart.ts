@@ -1,0 +1,50 @@
+/** A small line chart over time; this module is loaded when the first chart is shown. */
+import uPlot from "uplot";
+import { clock } from "../../model/format";
+import "uplot/dist/uPlot.min.css";
+
+export interface Chart {
+  set(times: number[], values: (number | null)[]): void;
+  dispose(): void;
+}
+
+export function createChart(element: HTMLElement, label: string, format: (value: number) => string): Chart {
+  const color = (name: string) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+  const axis = {
+    stroke: () => color("--color-muted-foreground"),
+    grid: { stroke: () => color("--color-border"), width: 1 },
+    ticks: { show: false },
+    font: "12px sans-serif",
+  };
+  const plot = new uPlot(
+    {
+      width: element.clientWidth,
+      height: 180,
+      legend: { show: false },
+      cursor: { points: { size: 6 } },
+      scales: { y: { range: (_, __, most) => [0, Math.max(most * 1.15, 1)] } },
+      axes: [{ ...axis, space: 90, values: (_, values) => values.map((value) => clock(value)) }, { ...axis, size: 72, values: (_, values) => values.map((value) => format(value)) }],
+      series: [
+        {},
+        {
+          label,
+          stroke: () => color("--color-primary"),
+          fill: () => color("--color-accent"),
+          width: 1.5,
+          points: { show: false },
+        },
+      ],
+    },
+    [[], []],
+    element,
+  );
+  const observer = new ResizeObserver(() => plot.setSize({ width: element.clientWidth, height: 180 }));
+  observer.observe(element);
+  return {
+    set: (times, values) => plot.setData([times, values]),
+    dispose: () => {
+      observer.disconnect();
+      plot.destroy();
+    },
+  };
+}

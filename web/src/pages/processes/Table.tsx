@@ -1,0 +1,152 @@
+/** The table: only rows on the screen exist, whatever the number of processes. */
+import { useWindowVirtualizer } from "@tanstack/react-virtual";
+import { useEffect, useLayoutEffect, useRef, useState } from "react";
+import { processes, watchRows } from "../../feed/processes";
+import { useStore } from "../../feed/store";
+import { lines, wantLines } from "../../feed/use";
+import { plural } from "../../model/format";
+import { Row } from "./Row";
+import type { Item, SortKey, View } from "./view";
+
+const HEADS: { key: SortKey; label: string; className: string }[] = [
+  { key: "state", label: "State", className: "cell-state" },
+  { key: "command", label: "Command", className: "cell-command" },
+  { key: "name", label: "Name", className: "cell-name" },
+  { key: "session", label: "Session", className: "cell-session" },
+  { key: "activity", label: "", className: "cell-note" },
+  { key: "cpu", label: "CPU", className: "cell-cpu number" },
+  { key: "memory", label: "Memory", className: "cell-memory number" },
+  { key: "age", label: "Age", className: "cell-age number" },
+];
+
+const phone = matchMedia("(max-width: 760px)");
+
+export function useIsPhone(): boolean {
+  const [isPhone, setPhone] = useState(phone.matches);
+  useEffect(() => {
+    const change = () => setPhone(phone.matches);
+    phone.addEventListener("change", change);
+    return () => phone.removeEventListener("change", change);
+  }, []);
+  return isPhone;
+}
+
+interface TableProps {
+  items: Item[];
+  view: View;
+  selected: ReadonlySet<string>;
+  cursor: string | null;
+  onSort(key: SortKey): void;
+  onSelect(id: string, isRange: boolean): void;
+  onSelectAll(): void;
+}
+
+export function Table({ items, view, selected, cursor, onSort, onSelect, onSelectAll }: TableProps) {
+  const { all, version } = useStore(processes);
+  const lastLines = useStore(lines);
+  const body = useRef<HTMLDivElement>(null);
+  const isPhone = useIsPhone();
+  const [margin, setMargin] = useState(0);
+  const rowHeight = isPhone ? 104 : 48;
+  const virtual = useWindowVirtualizer({
+    count: items.length,
+    estimateSize: (index) => (items[index]?.kind === "group" ? 36 : rowHeight),
+    overscan: 8,
+    scrollMargin: margin,
+    scrollPaddingStart: 96,
+    scrollPaddingEnd: 64,
+    getItemKey: (index) => {
+      const item = items[index]!;
+      return item.kind === "row" ? item.id : `group ${item.label}`;
+    },
+  });
+  useLayoutEffect(() => {
+    const top = (body.current?.getBoundingClientRect().top ?? 0) + scrollY;
+    if (Math.abs(top - margin) > 1) setMargin(top);
+  });
+  useEffect(() => virtual.measure(), [virtual, rowHeight, items]);
+
+  const shown = virtual.getVirtualItems();
+  const ids = shown.map((one) => items[one.index]).flatMap((item) => (item?.kind === "row" ? [item.id] : []));
+  const idsKey = ids.join(" ");
+  useEffect(() => {
+    watchRows(idsKey ? idsKey.split(" ") : []);
+    return () => watchRows([]);
+  }, [idsKey]);
+  useEffect(() => wantLines(idsKey ? idsKey.split(" ") : []), [idsKey, version]);
+
+  useEffect(() => {
+    if (cursor === null) return;
+    const index = items.findIndex((item) => item.kind === "row" && item.id === cursor);
+    if (index < 0) return;
+    virtual.scrollToIndex(index, { align: "auto" });
+    requestAnimationFrame(() =>
+      body.current?.querySelector<HTMLElement>(`[data-id="${cursor}"] .row-link`)?.focus({ preventScroll: true }),
+    );
+    // Only when the cursor moves: rows that change must not take the focus.
+    // eslint-disable-next-line react-hooks/exhaustive-deps
+  }, [cursor]);
+
+  const isAll = selected.size > 0 && items.every((item) => item.kind === "group" || selected.has(item.id));
+  return (
+    <div className="table" role="table" aria-label="Processes" aria-rowcount={items.length + 1}>
+      <div role="rowgroup" className="table-head">
+        <div role="row" className="row row-head" aria-rowindex={1}>
+          <span role="columnheader" className="cell-check">
+            <input type="checkbox" checked={isAll} aria-label="Select all that are shown" onChange={onSelectAll} />
+          </span>
+          {HEADS.map((head) => (
+            <span
+              key={head.className}
+              role="columnheader"
+              className={head.className}
+              aria-sort={view.sort === head.key && head.label ? (view.isReversed ? "descending" : "ascending") : undefined}
+            >
+              {head.label ? (
+                <button className="head-button" onClick={() => onSort(head.key)}>
+                  {head.label}
+                  <span aria-hidden="true">{view.sort === head.key ? (view.isReversed ? " ↑" : " ↓") : ""}</span>
+                </button>
+              ) : (
+                <span className="hidden-text">Notes</span>
+              )}
+            </span>
+          ))}
+        </div>
+      </div>
+      <div role="rowgroup" ref={body} className="table-body" style={{ height: virtual.getTotalSize() }}>
+        {shown.map((one) => {
+          const item = items[one.index];
+          const style = { transform: `translateY(${one.start - margin}px)`, height: one.size };
+          if (item === undefined) return null;
+          if (item.kind === "group")
+            return (
+              <div key={one.key} role="row" aria-rowindex={one.index + 2} className="group-row" style={style}>
+                <span role="cell">
+                  <strong>{item.label}</strong>
+                  <span className="muted">
+                    {plural(item.count, "process", "processes")}, {item.running} running
+                  </span>
+                </span>
+              </div>
+            );
+          const process = all.get(item.id);
+          return (
+            process && (
+              <div key={one.key} role="presentation" className="row-place" style={style}>
+                <Row
+                  process={process}
+                  line={lastLines.get(item.id) ?? ""}
+                  isSelected={selected.has(item.id)}
+                  isCursor={cursor === item.id}
+                  index={one.index}
+                  onSelect={onSelect}
+                />
+              </div>
+            )
+          );
+        })}
+      </div>
+    </div>
+  );
+}

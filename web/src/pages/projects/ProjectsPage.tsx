@@ -1,0 +1,127 @@
+/** Groups of processes that `holdfast up` started, as their processes say. */
+import { useMemo } from "react";
+import { killTask } from "../../api/operations";
+import type { Process } from "../../api/types";
+import { processPath } from "../../app/router";
+import { useReadOnly } from "../../app/session_context";
+import { say, sayError } from "../../app/toasts";
+import { Ago, Copyable, Empty, Link, Loading, State } from "../../components/basics";
+import { confirm } from "../../components/confirm";
+import { loaded, processes } from "../../feed/processes";
+import { useStore } from "../../feed/store";
+import { oneLine, plural } from "../../model/format";
+import { bornAt, projectOf } from "../../model/state";
+import { restartThem } from "../processes/actions";
+
+interface Project {
+  name: string;
+  /** The newest process of each member. */
+  members: Process[];
+}
+
+function projectsOf(all: ReadonlyMap<string, Process>): Project[] {
+  const found = new Map<string, Map<string, Process>>();
+  for (const process of all.values()) {
+    const name = projectOf(process);
+    if (name === null) continue;
+    const members = found.get(name) ?? new Map<string, Process>();
+    found.set(name, members);
+    const member = memberOf(process, name);
+    const before = members.get(member);
+    if (!before || bornAt(process) > bornAt(before)) members.set(member, process);
+  }
+  return [...found]
+    .map(([name, members]) => ({ name, members: [...members.values()].sort((one, other) => bornAt(one) - bornAt(other)) }))
+    .sort((one, other) => (one.name < other.name ? -1 : 1));
+}
+
+function memberOf(process: Process, project: string): string {
+  const name = process.name ?? process.id;
+  return name.startsWith(`${project}.`) ? name.slice(project.length + 1) : name;
+}
+
+export function ProjectsPage(_: { rest: string[] }) {
+  const { all, version } = useStore(processes);
+  const isLoaded = useStore(loaded);
+  const readOnly = useReadOnly();
+  const projects = useMemo(() => projectsOf(all), [all, version]);
+  if (!isLoaded) return <Loading what="projects" />;
+  if (!projects.length)
+    return (
+      <Empty title="No project was started">
+        Write a <code>holdfast.toml</code> that names your processes, then{" "}
+        <Copyable text="holdfast up -d" what="the command">
+          <code>holdfast up -d</code>
+        </Copyable>
+      </Empty>
+    );
+  const stop = async (project: Project) => {
+    const live = project.members.filter((process) => process.status !== "ended");
+    const isAgreed = await confirm({
+      title: `Stop ${project.name}?`,
+      text: `All at once, in no order. To stop them in order: holdfast down -p ${project.name}`,
+      action: `Stop ${live.length}`,
+      typed: live.length > 1 ? String(live.length) : undefined,
+    });
+    if (!isAgreed) return;
+    try {
+      const { results } = await killTask(`project:${project.name}`);
+      say(`Ended ${plural(results.length, "process", "processes")} of ${project.name}`);
+    } catch (error) {
+      sayError(error);
+    }
+  };
+  return (
+    <>
+      <div className="page-head">
+        <h1>Projects</h1>
+      </div>
+      <div className="stack">
+        {projects.map((project) => {
+          const live = project.members.filter((process) => process.status !== "ended");
+          return (
+            <section key={project.name} className="card">
+              <div className="pane-head">
+                <h2>{project.name}</h2>
+                <span className="muted">
+                  {live.length} of {project.members.length} running
+                </span>
+                {!readOnly && (
+                  <span className="pane-actions">
+                    <button onClick={() => void restartThem(project.members)}>Restart …</button>
+                    {live.length > 0 && <button className="danger" onClick={() => void stop(project)}>Stop …</button>}
+                  </span>
+                )}
+              </div>
+              <table className="plain-table">
+                <thead>
+                  <tr>
+                    <th scope="col">Process</th>
+                    <th scope="col">State</th>
+                    <th scope="col" className="wide-cell">Command</th>
+                    <th scope="col">Ready</th>
+                    <th scope="col" className="number">Started</th>
+                  </tr>
+                </thead>
+                <tbody>
+                  {project.members.map((process) => (
+                    <tr key={process.id}>
+                      <td><Link to={processPath(process.id)}>{memberOf(process, project.name)}</Link></td>
+                      <td><State process={process} /></td>
+                      <td className="wide-cell"><code>{oneLine(process.command)}</code></td>
+                      <td>
+                        {process.ready === null ? "" : process.ready ? <span className="ready">ready</span> : "not yet"}{" "}
+                        {(process.ports ?? []).map((port) => `:${port}`).join(" ")}
+                      </td>
+                      <td className="number">{process.started_at && <Ago time={process.started_at} />}</td>
+                    </tr>
+                  ))}
+                </tbody>
+              </table>
+            </section>
+          );
+        })}
+      </div>
+    </>
+  );
+}

@@ -1,0 +1,228 @@
+import { useState, type ReactNode } from "react";
+import { daemon, deadLetters, doctor, retryDead, sinks as readSinks, testSink } from "../../api/operations";
+import type { Sink } from "../../api/types";
+import { signOut } from "../../api/session";
+import { useReadOnly, useSession } from "../../app/session_context";
+import { chooseTheme, themeChoice, type ThemeChoice } from "../../app/theme";
+import { say, sayError } from "../../app/toasts";
+import { Ago, Copyable, Failure, Loading } from "../../components/basics";
+import { StateIcon } from "../../components/Icon";
+import { useRead } from "../../components/useRead";
+import { useStore } from "../../feed/store";
+import { count, oneLine, size } from "../../model/format";
+
+const THEMES: { choice: ThemeChoice; label: string }[] = [
+  { choice: "system", label: "As the system" },
+  { choice: "light", label: "Light" },
+  { choice: "dark", label: "Dark" },
+];
+
+export function SettingsPage(_: { rest: string[] }) {
+  return (
+    <>
+      <div className="page-head">
+        <h1>Settings</h1>
+      </div>
+      <div className="settings">
+        <Appearance />
+        <Instance />
+        <Retention />
+        <Sinks />
+        <Checks />
+      </div>
+    </>
+  );
+}
+
+function Section({ title, children }: { title: string; children: ReactNode }) {
+  return (
+    <section className="card">
+      <h2>{title}</h2>
+      {children}
+    </section>
+  );
+}
+
+function Appearance() {
+  const choice = useStore(themeChoice);
+  return (
+    <Section title="Theme">
+      <div className="segments" role="group" aria-label="Theme">
+        {THEMES.map((theme) => (
+          <button key={theme.choice} aria-pressed={choice === theme.choice} onClick={() => chooseTheme(theme.choice)}>
+            {theme.label}
+          </button>
+        ))}
+      </div>
+    </Section>
+  );
+}
+
+function Instance() {
+  const session = useSession();
+  const { value } = useRead(daemon, 0, 5000);
+  return (
+    <Section title="This instance">
+      {value && (
+        <>
+          <Line label="Home"><Copyable text={value.home} what="the directory" /></Line>
+          <Line label="Version">{value.version}</Line>
+          <Line label="Daemon">pid {value.pid}, started <Ago time={value.started_at} /></Line>
+          <Line label="Processes">{count(value.held)} held, {count(value.ended)} ended</Line>
+        </>
+      )}
+      {session?.user && <Line label="You">{session.user}{session.host ? ` on ${session.host}` : ""}{session.read_only ? ", may only look" : ""}</Line>}
+      <div className="card-actions">
+        <button onClick={() => void signOut()}>Sign out of this browser</button>
+      </div>
+    </Section>
+  );
+}
+
+/** Changed in the configuration file: a page that could change it would be a second place to look. */
+function Retention() {
+  const { value } = useRead(daemon, 0, 5000);
+  const commands = ["holdfast config set log_cap 1G", "holdfast config set log_total 16G", "holdfast config set keep_ended 14d"];
+  return (
+    <Section title="What is kept">
+      {value && (
+        <>
+          <Line label="Output">
+            {size(value.log_bytes ?? 0)}
+            {value.log_total ? ` of ${size(value.log_total)}` : ", no limit"}
+          </Line>
+          {value.log_total !== null && value.log_total > 0 && (
+            <progress max={value.log_total} value={value.log_bytes ?? 0} aria-label="Output that is kept" />
+          )}
+          <Line label="Events">{count(value.events)}</Line>
+        </>
+      )}
+      <p className="muted">Limits are in config.toml; change them from a terminal:</p>
+      {commands.map((command) => (
+        <div key={command}>
+          <Copyable text={command} what="the command">
+            <code>{command}</code>
+          </Copyable>
+        </div>
+      ))}
+    </Section>
+  );
+}
+
+function Sinks() {
+  const { value, error, again } = useRead(readSinks, 0, 10_000);
+  const dead = useRead(deadLetters, 0, 10_000);
+  const readOnly = useReadOnly();
+  if (error) return <Section title="Sinks"><Failure text={error} retry={again} /></Section>;
+  if (value === null) return <Section title="Sinks"><Loading what="sinks" /></Section>;
+  const retry = async (ids: number[]) => {
+    try {
+      const done = await retryDead(ids);
+      say(`${done.retried.length} will be sent again`);
+      dead.again();
+    } catch (failed) {
+      sayError(failed);
+    }
+  };
+  return (
+    <Section title="Sinks: where notifications go beside the inbox">
+      {value.trouble && <Failure text={value.trouble} />}
+      {!value.sinks.length && (
+        <p className="muted">
+          None. Add a <code>[[sinks]]</code> table to <Copyable text={value.config} what="the path" />: a chat, a phone, a webhook or the desktop.
+        </p>
+      )}
+      <ul className="sinks">
+        {value.sinks.map((sink) => (
+          <SinkRow key={sink.name} sink={sink} readOnly={readOnly} />
+        ))}
+      </ul>
+      {dead.value && dead.value.dead.length > 0 && (
+        <>
+          <h3>Given up</h3>
+          <ul className="sinks">
+            {dead.value.dead.map((letter) => (
+              <li key={letter.id}>
+                <span>{letter.sink}</span>
+                <span className="muted">{oneLine(letter.error ?? "")}</span>
+                {!readOnly && <button onClick={() => void retry([letter.id])}>Send again</button>}
+              </li>
+            ))}
+          </ul>
+        </>
+      )}
+    </Section>
+  );
+}
+
+const SINK_ICONS = { ok: "succeeded", quiet: "waiting", failing: "failed", off: "killed", gone: "lost" } as const;
+
+function SinkRow({ sink, readOnly }: { sink: Sink; readOnly: boolean }) {
+  const [isBusy, setBusy] = useState(false);
+  const [result, setResult] = useState<string | null>(null);
+  const test = async () => {
+    setBusy(true);
+    setResult(null);
+    try {
+      const [done] = (await testSink(sink.name)).results;
+      setResult(done?.sent ? `sent in ${done.took.toFixed(1)} s` : `not sent: ${done?.error ?? "no answer"}`);
+    } catch (failed) {
+      sayError(failed);
+    } finally {
+      setBusy(false);
+    }
+  };
+  const icon = SINK_ICONS[sink.state];
+  return (
+    <li>
+      <span className={`state state-${icon}`}>
+        <StateIcon name={icon} />
+        <span>{sink.state}</span>
+      </span>
+      <strong>{sink.name}</strong>
+      <span className="muted">{oneLine(sink.to ?? "")}</span>
+      <span className="muted">
+        {count(sink.sent)} sent{sink.pending ? `, ${sink.pending} pending` : ""}
+        {sink.last_error ? `, last error: ${oneLine(sink.last_error)}` : ""}
+      </span>
+      {result && <span role="status">{result}</span>}
+      {!readOnly && (
+        <button disabled={isBusy} onClick={() => void test()}>
+          {isBusy ? "Sending …" : "Test"}
+        </button>
+      )}
+    </li>
+  );
+}
+
+function Checks() {
+  const { value } = useRead(doctor);
+  if (value === null) return <Section title="Checks of this machine"><Loading what="checks" /></Section>;
+  return (
+    <Section title="Checks of this machine">
+      <ul className="checks">
+        {value.checks.map((check) => (
+          <li key={check.name}>
+            <span className={`state ${check.ok ? "state-succeeded" : "state-stalled"}`}>
+              <StateIcon name={check.ok ? "succeeded" : "stalled"} />
+              <span>{check.name}</span>
+            </span>
+            <span className="muted">
+              {oneLine(check.detail)}
+              {!check.ok && check.degrades ? `: ${check.degrades}` : ""}
+            </span>
+          </li>
+        ))}
+      </ul>
+    </Section>
+  );
+}
+
+function Line({ label, children }: { label: string; children: ReactNode }) {
+  return (
+    <div className="detail">
+      <span className="muted">{label}</span>
+      <span>{children}</span>
+    </div>
+  );
+}
