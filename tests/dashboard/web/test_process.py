@@ -55,7 +55,7 @@ def test_the_search_counts_and_leads_to_the_hits(tab: Page, long_log: str) -> No
     tab.keyboard.press("Shift+Enter")
     expect(tab.locator("mark")).to_have_text("needle")
     assert "500000 needle" in lines(tab)
-    tab.get_by_role("button", name="Regular expression").click()
+    tab.get_by_role("button", name="regular expression").click()
     tab.get_by_label("Find in the log").fill("(")
     expect(tab.locator(".find-count")).to_contain_text("missing")
     tab.keyboard.press("Escape")
