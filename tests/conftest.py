@@ -78,6 +78,8 @@ def instance(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
     # Started in the background of a shell: what is tested here must get its ^C all the same.
     signal.signal(signal.SIGINT, signal.default_int_handler)
+if signal.getsignal(signal.SIGHUP) == signal.SIG_IGN:
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)  # likewise, under nohup
 
 #: A part that cannot be had everywhere: no stable release of Debian has it.
 _OPTIONAL = "apptainer"

@@ -77,6 +77,16 @@ class Paths:
         return f"{self.home}/token"
 
     @property
+    def publish_token(self) -> str:
+        """The token with which a client on TCP can publish events, and nothing else."""
+        return f"{self.home}/publish-token"
+
+    @property
+    def https_listen(self) -> str:
+        """The address beyond loopback, and the certificate, that the operation `dashboard` set."""
+        return f"{self.home}/https-listen.json"
+
+    @property
     def http_listen(self) -> str:
         """The address that the operation `http` set."""
         return f"{self.home}/http-listen"

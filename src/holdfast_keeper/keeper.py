@@ -386,10 +386,11 @@ class DaemonRestart:
             return
         if not self._keeper.dir.exists():  # deleted: the daemon would create it again
             return
+        if self._is_starting():
+            self._keeper.loop.after(_FIRST_RESTART, self._look)
+            return
         self._pause = min(self._pause * 2, _LONGEST_RESTART)
         self._keeper.loop.after(self._pause, self._look)
-        if self._is_starting():
-            return
         try:
             self._started = os.posix_spawn(argv[0], argv, os.environ, setsid=True, setsigdef=IGNORED_SIGNALS)
             self._started_at = time.monotonic()

@@ -115,7 +115,7 @@ def test_the_table_has_every_option() -> None:
             "podman, docker",
             {**{name: default for name, (_, default) in container_options.CONTAINER_RULES.items()}, "program": None},
         ),
-        ("ssh", dict.fromkeys(ssh._OPTIONS)),
+        ("ssh", dict.fromkeys(ssh._RULES)),
     ],
 )
 def test_the_options_of_a_backend_are_on_the_page_with_their_defaults(section: str, options: dict[str, Any]) -> None:

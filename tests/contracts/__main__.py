@@ -6,12 +6,13 @@ providers it makes one sandbox, and ends it.
 
 from __future__ import annotations
 
+import asyncio
 import os
 import sys
 
 import pytest
 
-from tests.contracts.clouds import REAL
+from tests.contracts.clouds import PROVIDERS, REAL, cloud_backend
 from tests.contracts.staged import IMPLEMENTATIONS
 
 
@@ -21,6 +22,12 @@ def main() -> int:
         return 2
     backend, *more = sys.argv[1:]
     os.environ[REAL] = backend
+    if backend in PROVIDERS:
+        found = asyncio.run(cloud_backend(backend)(backend, {}).state(os.environ))
+        if found.state != "ready":
+            hint = "" if backend == "modal" else f"; here, {cloud_backend(backend).key_variable} will do"
+            sys.stderr.write(f"{backend} {found.detail}{hint}\n")
+            return 2
     suite = os.path.join(os.path.dirname(__file__), "test_places.py")
     return int(pytest.main([suite, "-q", "-k", f"[{backend}] or [{backend}-", *more]))
 

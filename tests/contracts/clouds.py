@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import functools
+import importlib
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,39 +12,48 @@ import pytest
 
 from holdfast.places.backend import PlaceSpec, Site
 from holdfast.places.clouds import CloudBackend, CloudPlace
+from holdfast.places.clouds.daytona import DaytonaBackend
 from holdfast.places.clouds.e2b import E2bBackend
 from holdfast.places.clouds.modal import ModalBackend
 from holdfast_keeper import protocol
-from tests.places.clouds.e2b_server import E2bServer
 
 #: Names the provider whose service is to be used instead of the server of the tests.
 REAL = "HOLDFAST_TEST_REAL"
 
 if TYPE_CHECKING:
     from tests.contracts.staged import StagedPlace
-    from tests.places.clouds.modal_server import ModalServer
+
+#: Of each provider: its backend, the package that the server of the tests needs, and that server.
+PROVIDERS: dict[str, tuple[type[CloudBackend], str, str]] = {
+    "e2b": (E2bBackend, "e2b", "tests.places.clouds.e2b_server:E2bServer"),
+    "modal": (ModalBackend, "modal", "tests.places.clouds.modal_server:ModalServer"),
+    "daytona": (DaytonaBackend, "daytona", "tests.places.clouds.daytona_server:DaytonaServer"),
+}
+_running: dict[str, Any] = {}
 
 
-@functools.cache
-def shared_e2b() -> E2bServer:
+def cloud_backend(kind: str) -> type[CloudBackend]:
+    return PROVIDERS[kind][0]
+
+
+def new_server(kind: str) -> Any:
+    """The test is skipped where the SDK is not installed."""
+    _, package, server = PROVIDERS[kind]
+    pytest.importorskip(package)
+    module, _, name = server.partition(":")
+    return getattr(importlib.import_module(module), name)()
+
+
+def shared_server(kind: str) -> Any:
     """One for the whole run; `close_clouds` ends it."""
-    pytest.importorskip("e2b")
-    return E2bServer()
-
-
-@functools.cache
-def shared_modal() -> ModalServer:
-    pytest.importorskip("modal")
-    from tests.places.clouds.modal_server import ModalServer
-
-    return ModalServer()
+    if kind not in _running:
+        _running[kind] = new_server(kind)
+    return _running[kind]
 
 
 def close_clouds() -> None:
-    for shared in (shared_e2b, shared_modal):
-        if shared.cache_info().currsize:
-            shared().close()
-            shared.cache_clear()
+    while _running:
+        _running.popitem()[1].close()
 
 
 def cloud_site(home: Path, environ: dict[str, str], staged: StagedPlace | None = None) -> Site:
@@ -58,20 +68,19 @@ def cloud_site(home: Path, environ: dict[str, str], staged: StagedPlace | None =
     )
 
 
-def e2b(staged: StagedPlace, server: E2bServer | None = None, **options: Any) -> CloudPlace:
-    """A sandbox whose processes are on this machine; one of the service for `python -m tests.contracts e2b`."""
-    if server is None and os.environ.get(REAL) == "e2b":
-        environ = {name: value for name, value in os.environ.items() if name.startswith("E2B_")}
-        _use_tools_of_the_sandbox(staged)
-        return _open(staged, E2bBackend("e2b", options), environ)
-    server = server or shared_e2b()
-    return _open(staged, E2bBackend("e2b", {**server.options, **options}), server.environ)
+def cloud(kind: str, server: Any = None, **options: Any) -> Callable[[StagedPlace], CloudPlace]:
+    """Makes a sandbox whose processes are on this machine; one of the service for `python -m tests.contracts KIND`."""
 
+    def make(staged: StagedPlace) -> CloudPlace:
+        backend = cloud_backend(kind)
+        if server is None and os.environ.get(REAL) == kind:
+            environ = {name: value for name, value in os.environ.items() if name.startswith(f"{kind.upper()}_")}
+            _use_tools_of_the_sandbox(staged)
+            return _open(staged, backend(kind, options), environ)
+        used = server or shared_server(kind)
+        return _open(staged, backend(kind, {**used.options, **options}), used.environ)
 
-def modal(staged: StagedPlace, server: ModalServer | None = None, **options: Any) -> CloudPlace:
-    """The same, by the SDK of Modal."""
-    server = server or shared_modal()
-    return _open(staged, ModalBackend("modal", {**server.options, **options}), server.environ)
+    return make
 
 
 def _open(staged: StagedPlace, backend: CloudBackend, environ: dict[str, str]) -> CloudPlace:

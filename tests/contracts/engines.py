@@ -7,6 +7,7 @@ import os
 import shutil
 import subprocess
 import tempfile
+from abc import ABC, abstractmethod
 from pathlib import Path
 from typing import IO, Any
 
@@ -47,7 +48,7 @@ def make_root(directory: Path) -> Path:
     return directory
 
 
-class TestEngine:
+class TestEngine(ABC):
     """An engine of the tests: its images, containers and state are in a directory of its own."""
 
     __test__ = False
@@ -58,12 +59,15 @@ class TestEngine:
         self.environ = {"PATH": os.environ["PATH"], "HOME": str(directory)}
         self.program = needs(self.kind)
         self.begin()
-        root = make_root(directory / "root")
+        self.import_image(make_root(directory / "root"))
+
+    @abstractmethod
+    def begin(self) -> None:
+        """Write its configuration, and start its server."""
+
+    def import_image(self, root: Path) -> None:
         with subprocess.Popen(["tar", "-C", str(root), "-c", "."], stdout=subprocess.PIPE) as archive:
             self.run("import", "-", IMAGE, stdin=archive.stdout)
-
-    def begin(self) -> None:
-        raise NotImplementedError
 
     def run(self, *arguments: str, stdin: IO[bytes] | int | None = subprocess.DEVNULL) -> str:
         """What the client prints. AssertionError when it fails."""
@@ -140,18 +144,14 @@ class TestApptainer(TestEngine):
 
     kind = "apptainer"
 
-    def __init__(self, directory: Path) -> None:
-        self.directory = directory
-        self.environ = {
-            "PATH": os.environ["PATH"],
-            "HOME": str(directory),
-            "APPTAINER_CONFIGDIR": str(directory / "config"),
-            "APPTAINER_CACHEDIR": str(directory / "cache"),
-        }
-        self.program = needs("apptainer")
+    def begin(self) -> None:
         needs("mksquashfs")
-        self.image = str(directory / "bb.sif")
-        self.run("build", self.image, str(make_root(directory / "root")))
+        for name in ("CONFIGDIR", "CACHEDIR"):
+            self.environ[f"APPTAINER_{name}"] = str(self.directory / name.lower())
+        self.image = str(self.directory / "bb.sif")
+
+    def import_image(self, root: Path) -> None:
+        self.run("build", self.image, str(root))
 
     @property
     def options(self) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from holdfast.model.lifecycle import Running
 from holdfast.model.process import HeldProcess, Meta, ProcessId
 from holdfast.places.apptainer import ApptainerBackend
 from holdfast.places.backend import PlaceSpec, Site
-from holdfast.places.base import ExecutionPlace, start_program
+from holdfast.places.base import ExecutionPlace, PlaceGone, start_program
 from holdfast.places.carry import make_runtime
 from holdfast.places.container import ContainerBackend, ContainerPlace, DockerBackend, PodmanBackend
 from holdfast.places.local import CONTROL, FD_STORE, LocalPlace, connect_socket
@@ -26,7 +26,7 @@ from holdfast.places.relay_link import RelayProcess, start_relay
 from holdfast.places.remote import RemotePlace
 from holdfast.places.ssh import SshBackend, SshPlace
 from holdfast_keeper import protocol
-from tests.contracts.clouds import e2b, modal
+from tests.contracts.clouds import REAL, cloud
 from tests.contracts.engines import engine
 from tests.contracts.sshd import SshServer, shared_cache, shared_server
 from tests.support import end_instance
@@ -34,7 +34,8 @@ from tests.support import end_instance
 T = TypeVar("T")
 Message = dict[str, Any]
 
-_TIMEOUT = 20.0
+#: A sandbox of a service takes a while.
+_TIMEOUT = 120.0 if REAL in os.environ else 20.0
 
 
 class StagedPlace:
@@ -57,7 +58,10 @@ class StagedPlace:
         self._is_closed = False
         self._runner = asyncio.Runner()
         self.place = self.run(self._begin(make))
-        self.until(lambda: self.hellos)
+        try:
+            self.until(lambda: self.hellos)
+        except AssertionError:
+            raise AssertionError(f"not connected: {self.place.keeper.trouble}") from None
 
     async def _begin(self, make: Callable[[StagedPlace], ExecutionPlace]) -> ExecutionPlace:
         place = make(self)
@@ -149,6 +153,26 @@ async def _first_true(condition: Callable[[], Awaitable[T | None]]) -> T:
         assert time.monotonic() < end, f"still {value!r} after {_TIMEOUT} s"
         await asyncio.sleep(0.01)
     return value
+
+
+async def until_gone(place: ExecutionPlace) -> PlaceGone:
+    """How the place ends. While it does not end, the connection is opened again and again, as the daemon does it."""
+    while True:
+        try:
+            (await place.connect()).close()
+        except PlaceGone as found:
+            return found
+        except Exception:  # noqa: BLE001 - the place is about to end
+            pass
+        await asyncio.sleep(0.02)
+
+
+async def leave(place: RemotePlace) -> None:
+    """As a daemon that ends: the place stays."""
+    peer = place.link._peer
+    place.close()
+    if peer is not None:
+        await peer.close()
 
 
 def local(staged: StagedPlace) -> ExecutionPlace:
@@ -292,6 +316,7 @@ IMPLEMENTATIONS: dict[str, Callable[[StagedPlace], ExecutionPlace]] = {
     "podman": container("podman"),
     "docker": container("docker"),
     "apptainer": container("apptainer"),
-    "e2b": e2b,
-    "modal": modal,
+    "e2b": cloud("e2b"),
+    "modal": cloud("modal"),
+    "daytona": cloud("daytona"),
 }

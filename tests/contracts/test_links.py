@@ -9,6 +9,7 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -22,7 +23,7 @@ from holdfast.places import keeper_link, relay_link
 from holdfast.places.base import ExecutionPlace, PlaceGone
 from holdfast.places.mirrored import MirroredPlace
 from holdfast.places.relay import MARK
-from holdfast.places.relay_link import RelayProcess, start_relay
+from holdfast.places.relay_link import FrameReader, RelayPeer, RelayProcess, start_relay
 from holdfast.places.remote import RemotePlace
 from holdfast_keeper import protocol
 from tests.contracts.staged import HELLO, RELAY, RelayedPlace, SharedPlace, StagedPlace
@@ -546,3 +547,111 @@ def test_a_call_that_finds_the_place_gone_does_not_hide_that(staged: StagedPlace
         await peer.close()
 
     staged.run(run())
+
+
+# Waits.
+
+#: A relay that answers each piece of input after a while; with `keep`, another process keeps its output open.
+_SLOW_RELAY = """
+import os, struct, subprocess, sys, threading, time
+def say(text):
+    os.write(1, struct.pack("!I", len(text)) + text)
+os.write(1, bytes.fromhex(sys.argv[1]))
+say(b'{"hello": {"version": 0}}')
+if sys.argv[3:] == ["keep"]:
+    child = subprocess.Popen(["sleep", "1000"])
+    say(b'{"rid": 0, "started": %d}' % child.pid)
+while os.read(0, 65536):
+    threading.Timer(float(sys.argv[2]), say, [b'{"pong": 1}']).start()
+"""
+
+
+async def _slow_relay(delay: float, *more: str, on_message: Callable[[protocol.Message], None]) -> RelayPeer:
+    command = [sys.executable, "-c", _SLOW_RELAY, MARK.hex(), str(delay), *more]
+
+    def take(_: FrameReader, message: protocol.Message) -> bool:
+        on_message(message)
+        return False
+
+    peer = RelayPeer(await start_relay(command, os.environ), take)
+    await peer.begin()
+    await peer.hello
+    return peer
+
+
+def test_a_busy_link_over_a_long_way_is_not_cut(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(relay_link, "_SILENCE_LIMIT", 0.05)
+    monkeypatch.setattr(relay_link, "_PONG_BUDGET", 0.3)
+
+    async def run() -> str | None:
+        peer = await _slow_relay(0.15, on_message=lambda message: None)
+        for _ in range(150):
+            peer.send({"ping": 1})
+            await asyncio.sleep(0.02)  # always something under way
+        why = None if peer.is_open else peer.cut.result()
+        await peer.close()
+        return why
+
+    assert asyncio.run(run()) is None
+
+
+def test_the_end_of_a_client_is_noticed_although_another_process_has_its_output_open(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(relay_link, "_OUTPUT_BUDGET", 0.1)
+    found: list[protocol.Message] = []
+
+    async def run() -> None:
+        peer = await _slow_relay(0.0, "keep", on_message=found.append)
+        await asyncio.to_thread(eventually, lambda: len(found) == 2)
+        peer._relay.process.kill()
+        async with asyncio.timeout(10):
+            assert await peer.cut == "the relay has ended"
+        await peer.close()
+
+    try:
+        asyncio.run(run())
+    finally:
+        os.kill(found[1]["started"], signal.SIGKILL)
+
+
+def test_a_stream_that_was_closed_while_its_reader_was_late_does_not_hold_up_the_link(mirrored: StagedPlace) -> None:
+    """The number of its descriptor is that of another file then, which can never be written."""
+    place = mirrored.place
+    assert isinstance(place, MirroredPlace)
+    here, there = socket.socketpair()
+    there.setblocking(False)
+    number = there.fileno()
+    place._streams[-1] = (there, None)  # type: ignore[assignment]
+    message = {"stream": -1, "raw": [b"x" * (1 << 22)]}
+    thread = threading.Thread(target=place._take, args=(None, message), daemon=True)
+    thread.start()
+    eventually(lambda: here.recv(1, socket.MSG_PEEK) == b"x")
+    reading, writing = os.pipe()
+    with place._stream_lock:
+        del place._streams[-1]
+    os.dup2(reading, number)
+    thread.join(10)
+    assert not thread.is_alive()
+    there.detach()
+    here.close()
+    for fd in (number, reading, writing):
+        os.close(fd)
+
+
+def test_a_step_of_an_attempt_that_takes_long_is_logged(mirrored: StagedPlace, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(relay_link, "_STEP_LIMIT", 0.05)
+    place = mirrored.place
+    assert isinstance(place, MirroredPlace)
+    open_relay, may_open = place.link._open_relay, asyncio.Event()
+
+    async def open_late() -> RelayProcess:
+        await may_open.wait()
+        return await open_relay()
+
+    place.link._open_relay = open_late
+    os.kill(relay_pid(mirrored), signal.SIGKILL)
+    mirrored.until(lambda: mirrored.notes.count("relay-slow") > 1)
+    hellos = len(mirrored.hellos)
+    may_open.set()
+    mirrored.until(lambda: len(mirrored.hellos) > hellos)

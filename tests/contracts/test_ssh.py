@@ -150,6 +150,26 @@ def test_a_client_that_hangs_is_given_up_although_others_have_its_output_open(tm
         os.kill(int((tmp_path / "pid").read_text()), signal.SIGKILL)
 
 
+def test_a_known_host_that_hangs_is_given_up_before_it_is_long(
+    stage: Stage, server: SshServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ssh_places, "_KNOWN_BUDGET", 0.5)
+    place = place_of(stage(server))
+    program = tmp_path / "ssh"
+    program.write_text("#!/bin/sh\nexec sleep 1000\n")
+    program.chmod(0o700)
+    hanging = SshClient("ssh", server.options, {"PATH": f"{tmp_path}:{os.environ['PATH']}"})
+    hanging.control_path = None
+    place.client, place._is_proven = hanging, False
+
+    async def run() -> None:
+        async with asyncio.timeout(10):
+            with pytest.raises(ssh_places.SshFailed, match="has not answered within"):
+                await place.open_relay()
+
+    asyncio.run(run())
+
+
 # The link.
 
 
@@ -287,6 +307,16 @@ def test_a_runtime_that_was_deleted_is_copied_again(stage: Stage, tmp_path: Path
         shutil.rmtree(path)
     again = stage()
     assert "runtime-copied" in again.notes
+
+
+def test_a_runtime_there_that_nothing_uses_is_removed_when_another_one_is_copied(stage: Stage, tmp_path: Path) -> None:
+    old = tmp_path / "there/runtime-0123456789abcdef"
+    old.mkdir(parents=True)
+    (old / "in-use").touch()
+    os.utime(old / "in-use", (0, 0))
+    staged = stage()
+    assert "runtime-copied" in staged.notes
+    assert not old.exists()
 
 
 def test_commands_run_in_the_home_directory_of_the_user(stage: Stage) -> None:

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import http.client
 import json
+import os
+import signal
 from typing import Any
 
 from websockets.sync.client import ClientConnection, connect
 
+import holdfast
 from tests.http.asking import Reply
-from tests.support import run_cli
+from tests.support import eventually, run_cli
 
 
 def new_link(*options: str) -> str:
@@ -69,3 +72,16 @@ def open_page(*options: str) -> Page:
     page = Page(new_link(*options))
     assert page.log_in().status == 200
     return page
+
+
+def kill_daemon() -> None:
+    """Kill it, and wait for the next one."""
+    with holdfast.connect() as client:
+        pid = client.status()["pid"]
+        os.kill(pid, signal.SIGKILL)
+
+    def is_another() -> bool:
+        with holdfast.connect() as client:
+            return bool(client.status()["pid"] != pid)
+
+    eventually(is_another)

@@ -58,7 +58,7 @@ KEYS = {
     r"holdfast mcp": ("", b"\x04"),
     r"holdfast approvals --follow": ("waiting for requests", b"\x04"),
     r"holdfast (logs|events) -f": ("", b"\x03"),
-    r"holdfast send .* --secret": ("secret", b"word\r"),
+    r"holdfast send .* --secret": ("not shown", b"word\r"),
 }
 
 
@@ -188,6 +188,8 @@ class PageShell:
             is_raw = not termios.tcgetattr(self._ours)[3] & termios.ICANON
             if runs and (is_raw if awaited is None else awaited.encode() in self._seen):
                 break
+        else:
+            raise AssertionError(f"{awaited or 'a raw terminal'} was awaited in vain: {self._seen[-2000:]!r}")
         if key == b"\x03" and not awaited:
             until_waiting(os.tcgetpgrp(self._ours))
         os.write(self._ours, key)

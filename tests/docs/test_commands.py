@@ -17,6 +17,8 @@ NOT_RUN = {
     "docs/benchmarks.md": 5,
     "docs/commands.md": 1,
     "docs/installing.md": 8,
+    "docs/agent.md": 4,
+    "docs/dashboard.md": 1,
     "docs/integrations.md": 2,
     "docs/listing.md": 1,
     "docs/mcp.md": 2,

@@ -290,6 +290,9 @@ class _Session:
     def _sessions(self) -> None:
         server = self._do("run", "exec sleep 1000", session="first", notify="any")
         self._do("transfer", server.id, "second")
+        self._do("glance", [server.id], history=5)
+        self._do("process_events", server.id, limit=5, before=1_000_000)
+        self._do("show_settings")
         self._do("set_queue", "build", limit=2, paused=False)
         self._do("queues")
         self._do("remove_queue", "build")

@@ -28,7 +28,7 @@ from holdfast.places.backend import Sandbox
 from holdfast.places.base import PlaceGone
 from holdfast.places.container import EngineFailed
 from tests.contracts.engines import TestApptainer, engine, make_root
-from tests.contracts.staged import StagedPlace, container, container_place
+from tests.contracts.staged import StagedPlace, container, container_place, leave, until_gone
 from tests.support import end_instance, eventually
 
 Stage = Callable[..., AbstractContextManager[StagedPlace]]
@@ -65,10 +65,7 @@ async def opened(home: Path, **options: Any) -> AsyncIterator[ApptainerPlace]:
     try:
         yield place
     finally:
-        peer = place.link._peer
-        place.close()
-        if peer is not None:
-            await peer.close()
+        await leave(place)
 
 
 def run(work: Coroutine[Any, Any, Any]) -> Any:
@@ -83,18 +80,6 @@ def output_of(staged: StagedPlace, *argv: str) -> str:
     process = staged.start(*argv)
     staged.report_at_end(process)
     return staged.output(process).decode()
-
-
-async def gone(place: ApptainerPlace) -> PlaceGone:
-    """How the place ends. While it does not end, the connection is opened again and again, as the daemon does it."""
-    while True:
-        try:
-            (await place.connect()).close()
-        except PlaceGone as found:
-            return found
-        except Exception:  # noqa: BLE001 - the instance is about to end
-            pass
-        await asyncio.sleep(0.02)
 
 
 # Nothing is lost, nothing is left.
@@ -189,7 +174,7 @@ def test_an_instance_that_was_ended_is_noticed_and_then_made_anew(
             before = listed(own)
             end(own, place.container_name)
             ended = time.monotonic()
-            assert place.container_name in str(await gone(place))
+            assert place.container_name in str(await until_gone(place))
             assert time.monotonic() - ended < 5.0
             (await place.connect()).close()
             after = listed(own)

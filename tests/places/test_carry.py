@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
+import shutil
 import subprocess
 import sys
+import time
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,6 +16,7 @@ import pytest
 
 from holdfast.places import carry
 from holdfast.places.base import ExecutionPlace
+from holdfast.places.carried import remove_unused
 from holdfast.places.carry import Runtime, make_runtime
 from holdfast.places.local import LocalPlace
 from tests.contracts.engines import make_root, needs
@@ -82,7 +86,8 @@ def kept(root: Path, runtime: Runtime) -> Iterator[StagedPlace]:
     staged.close()
 
 
-def test_a_command_is_kept_in_a_root_without_python(kept: StagedPlace) -> None:
+def test_a_command_is_kept_in_a_root_without_python(kept: StagedPlace, runtime: Runtime) -> None:
+    assert is_locked(Path(runtime.directory))
     process = kept.start("sh", "-c", "echo in; readlink /proc/$$/exe; env; exit 7")
     assert kept.report_at_end(process)["exit"]["code"] == 7
     first, shell, *variables = kept.output(process).decode().splitlines()
@@ -148,3 +153,45 @@ def test_a_python_that_is_no_program_is_refused(tmp_path: Path, monkeypatch: pyt
     monkeypatch.setattr(sys, "executable", str(script))
     with pytest.raises(carry.CannotCarry, match=f"{script} is not a 64-bit program"):
         make_runtime(str(tmp_path / "cache"))
+
+
+# What nothing uses any more.
+
+
+def old_runtime(cache: Path, name: str, age: float = 7200.0) -> Path:
+    (cache / name).mkdir(parents=True)
+    mark = cache / name / "in-use"
+    mark.touch()
+    os.utime(mark, (time.time() - age,) * 2)
+    return cache / name
+
+
+def test_runtimes_that_nothing_uses_are_removed_when_another_one_is_made(
+    runtime: Runtime, root: Path, tmp_path: Path
+) -> None:
+    unused, young = old_runtime(tmp_path, "runtime-1"), old_runtime(tmp_path, "runtime-2", 60.0)
+    earlier = tmp_path / "runtime-3"  # of a release that does not lock it
+    earlier.mkdir()
+    other = tmp_path / "other"
+    other.mkdir()
+    used = tmp_path / "runtime-4"
+    shutil.copytree(runtime.directory, used)
+    os.utime(used / "in-use", (0, 0))
+    command = runtime.argv(str(used), "wait", str(tmp_path), "1000")
+    with subprocess.Popen(command, env=PATH) as running:
+        eventually(lambda: is_locked(used))
+        made = make_runtime(str(tmp_path))
+        assert not unused.exists()
+        assert all(path.exists() for path in (young, earlier, other, used, Path(made.directory)))
+        running.terminate()
+    remove_unused(str(tmp_path), os.path.basename(made.directory))
+    assert not used.exists()
+
+
+def is_locked(runtime: Path) -> bool:
+    with open(runtime / "in-use") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+    return False

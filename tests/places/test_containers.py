@@ -21,7 +21,7 @@ from holdfast.places.base import PlaceGone, Refused
 from holdfast.places.carry import make_runtime
 from holdfast.places.container import ContainerPlace, DockerBackend, Engine, EngineFailed, PodmanBackend
 from tests.contracts.engines import IMAGE, TestEngine, engine, make_root, needs
-from tests.contracts.staged import CONTAINERS, StagedPlace, container, container_place
+from tests.contracts.staged import CONTAINERS, StagedPlace, container, container_place, until_gone
 from tests.support import eventually, never
 
 KINDS = ["podman", pytest.param("docker", marks=pytest.mark.full)]
@@ -92,18 +92,6 @@ def cut(place: ContainerPlace) -> None:
     """Cut the connection to the relay."""
     assert place.link._peer is not None
     place.link._peer.lose("the test cuts it")
-
-
-async def gone(place: ContainerPlace) -> PlaceGone:
-    """How the place ends. While it does not end, the connection is opened again and again, as the daemon does it."""
-    while True:
-        try:
-            (await place.connect()).close()
-        except PlaceGone as found:
-            return found
-        except Exception:  # noqa: BLE001 - the engine is in the middle of it
-            pass
-        await asyncio.sleep(0.02)
 
 
 def run(work: Coroutine[Any, Any, Any]) -> Any:
@@ -199,7 +187,7 @@ def test_a_container_that_was_removed_is_noticed_and_then_made_anew(kind: str, o
             before = own.run("ps", "--quiet", "--no-trunc")
             own.run("rm", "--force", place.container_name)
             removed = time.monotonic()
-            assert place.container_name in str(await gone(place))
+            assert place.container_name in str(await until_gone(place))
             assert time.monotonic() - removed < 5.0
             (await place.connect()).close()
             assert own.run("ps", "--quiet", "--no-trunc") not in ("", before)
@@ -215,7 +203,7 @@ def test_the_processes_of_a_container_end_with_its_main_process(
         async with opened(kind, tmp_path) as place:
             (await place.connect()).close()
             own.run(*command, place.container_name)
-            assert place.container_name in str(await gone(place))
+            assert place.container_name in str(await until_gone(place))
             (await place.connect()).close()
             assert len(own.run("ps", "--all", "--quiet").split()) == 1
 
@@ -264,7 +252,7 @@ def test_a_container_that_runs_but_executes_nothing_is_replaced(kind: str, own: 
             mount = ["/bin/busybox", "mount", "-t", "tmpfs", "tmpfs", "/.holdfast"]
             await asyncio.to_thread(subprocess.run, [needs("nsenter"), "--target", main, "--mount", *mount], check=True)
             cut(place)
-            assert "broken" in str(await gone(place))
+            assert "broken" in str(await until_gone(place))
             (await place.connect()).close()
             assert own.run("inspect", "--format", "{{.State.Pid}}", place.container_name) != main
 

@@ -70,11 +70,10 @@ def test_of_several_who_call_at_once_each_notice_goes_to_one(model: Model) -> No
 
 
 def test_other_sessions_hear_nothing(model: Model) -> None:
-    model.background("echo mine", notify_on_complete=True)
-    _settled(model, 1)
+    _start(model, 1)
     with Model(f"{model.session}-other", "/") as other:
         assert other.process("inbox")["reason"] == "no news"
-    assert "mine" in model.process("inbox")["notices"][0]
+    assert "number 0" in model.process("inbox")["notices"][0]
 
 
 def test_a_crash_of_the_daemon_in_between_loses_and_repeats_nothing(home: Path, tmp_path: Path) -> None:

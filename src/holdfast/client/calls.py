@@ -116,7 +116,7 @@ def run(client: ClientState, command: str | Sequence[str], **options: Unpack[Run
         env["PWD"] = directory  # without a shell, the command itself would read where the caller is
     arguments: Message = {
         **options,
-        "id": launch.new_id(),
+        "id": options.get("id") or launch.new_id(),
         **_command(command),
         "session": client.session if options.get("session") is None else options["session"],
         "cwd": directory,

@@ -17,10 +17,12 @@ class RunOptions(TypedDict, total=False):
 
     asker: bool
     approval_wait: float | None
+    id: str | None
     name: str | None
     session: str | None
     task: str | None
     parent_session: str | None
+    acts_for: str | None
     backend: str | None
     image: str | None
     host: str | None

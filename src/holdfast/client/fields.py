@@ -73,10 +73,12 @@ PROCESS_STATUSES = ("running", "ended", "waiting", "restarting", "unreachable")
 RUN_OPTIONS = (
     "asker",
     "approval_wait",
+    "id",
     "name",
     "session",
     "task",
     "parent_session",
+    "acts_for",
     "backend",
     "image",
     "host",
@@ -128,4 +130,4 @@ RUN_OPTIONS = (
 )
 
 #: The backends of holdfast itself, without this machine.
-BACKENDS = ("podman", "docker", "apptainer", "ssh", "modal", "e2b")
+BACKENDS = ("podman", "docker", "apptainer", "ssh", "modal", "daytona", "e2b")

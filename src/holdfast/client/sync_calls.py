@@ -46,10 +46,13 @@ class SyncCalls(ClientState):
 
             asker: The caller asks the approver itself: the error then holds the request.
             approval_wait: Seconds to wait for a decision, at most 300.
+            id: Chosen by the caller: a retry with the same id does not start a second process.
             name: A name that can be used instead of the id. Unique among running processes.
             session: The session that owns the process. Default: $HOLDFAST_SESSION, else default.
             task: A second key to group processes by.
             parent_session: The parent of the session, which receives its processes when it ends.
+            acts_for: Its own connections to holdfast are bound to this session, in place of the one that owns it. For
+                callers that are not bound themselves.
             backend: Run it there: local, podman, docker, apptainer, ssh, or a backend of config.toml (holdfast
                 backends). The environment is that of the place, with --env on top. Default: local.
             image: With a backend of containers: the image. Processes of one task (else of one session) with the same
@@ -528,6 +531,31 @@ class SyncCalls(ClientState):
         )
         return value
 
+    def glance(self, processes: list[str], *, history: int | None = 0) -> Message:
+        """Processes as a list on a screen shows them: with what they use, and the last line of their output.
+
+        processes: Their ids.
+        history: The number of samples of each process, newest ones.
+
+        Returns: processes (in the order of the request), unknown (ids that are not known, or not any more).
+        """
+        value, _ = self._call(calls.Ask("glance", {"processes": list(processes), "history": history}, limit=60.0))
+        return value
+
+    def process_events(self, process: Ref, *, limit: int | None = 1000, before: int | None = None) -> Message:
+        """Events of one process that are kept, oldest first: its own, its notifications and its approvals.
+
+        process: An id, a name, or a unique prefix of either (of an id 4 hex digits or more).
+        limit: At most this many, the newest ones.
+        before: Only events before this number.
+
+        Returns: events, more (whether there are older ones).
+        """
+        value, _ = self._call(
+            calls.Ask("process_events", {"process": calls.ref(process), "limit": limit, "before": before}, limit=60.0)
+        )
+        return value
+
     def resize(self, process: Ref, cols: int, rows: int) -> None:
         """Change the size of the terminal of a process.
 
@@ -701,13 +729,18 @@ class SyncCalls(ClientState):
         )
         return value
 
-    def publish(self, topic: str, payload: Message | None = None) -> int:
-        """Publish an event. It is on disk when the reply comes.
+    def publish(self, topic: str, payload: Message | None = None, *, transient: bool = False) -> int:
+        """Publish an event. It is on disk when the reply comes, unless it is transient.
 
         topic: Words joined by dots.
         payload: The event's fields.
+        transient: Not kept: only present followers get it, and it has no number.
         """
-        value, _ = self._call(calls.Ask("publish", {"topic": topic, "payload": payload}, limit=60.0, may_repeat=False))
+        value, _ = self._call(
+            calls.Ask(
+                "publish", {"topic": topic, "payload": payload, "transient": transient}, limit=60.0, may_repeat=False
+            )
+        )
         return int(value["seq"])
 
     def approve(self, approval: str | Approval, scope: str = "once", *, by: str | None = None) -> Approval:
@@ -818,17 +851,37 @@ class SyncCalls(ClientState):
         value, _ = self._call(calls.Ask("http", {"what": what, "listen": listen}, limit=60.0))
         return value
 
-    def dashboard(self, what: str = "open", *, port: int | None = None, read_only: bool = False) -> Message:
+    def dashboard(
+        self,
+        what: str = "open",
+        *,
+        port: int | None = None,
+        read_only: bool = False,
+        listen: str | None = None,
+        cert: str | None = None,
+        key: str | None = None,
+    ) -> Message:
         """Make a link to the dashboard, which opens a page of the browser once; or end all pages.
 
-        what: `open` makes a link; `close` ends all links and pages, and closes the TCP port.
+        what: `open` makes a link; `close` ends all links and pages, and closes the TCP ports; `token` gives what a
+            program needs that publishes events and does nothing else.
         port: The port on 127.0.0.1. Default: the one that is open, else a free one.
         read_only: With `open`: a page that can only look.
+        listen: With `open`: an IP address and a port for other machines. Needs `cert` and `key`.
+        cert: The file with the certificate and its chain (PEM).
+        key: The file with the key of the certificate (PEM).
 
-        Returns: link (the link; null after `close`), url (the address of the dashboard; null after `close`), until
-        (until when the link can be opened), is_built (whether this installation has the page).
+        Returns: link (with `open`: the link), url (the address of the dashboard; null after `close`), until (with
+        `open`: until when the link can be used), token (with `token`: the token for publishing), is_built (whether
+        this installation has the page).
         """
-        value, _ = self._call(calls.Ask("dashboard", {"what": what, "port": port, "read_only": read_only}, limit=60.0))
+        value, _ = self._call(
+            calls.Ask(
+                "dashboard",
+                {"what": what, "port": port, "read_only": read_only, "listen": listen, "cert": cert, "key": key},
+                limit=60.0,
+            )
+        )
         return value
 
     def stop_daemon(self, *, keep: bool = False) -> Message:
@@ -848,6 +901,14 @@ class SyncCalls(ClientState):
         """
         value, _ = self._call(calls.Ask("redact", {"texts": list(texts)}, limit=60.0))
         return list(value["texts"])
+
+    def show_settings(self) -> Message:
+        """The settings that this daemon uses, without tables and without what may hold a secret.
+
+        Returns: config (the file that sets them), settings (in the order of the documentation).
+        """
+        value, _ = self._call(calls.Ask("show_settings", {}, limit=60.0))
+        return value
 
     def sink_test(self, name: str | None = None) -> list[Message]:
         """Send a test message to one sink or to all, and wait for the results.

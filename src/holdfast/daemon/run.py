@@ -36,7 +36,7 @@ from holdfast.daemon.listener.accepting import CallerAncestry
 from holdfast.daemon.listener.bridges import Bridges
 from holdfast.daemon.listener.page_access import PageAccess
 from holdfast.daemon.listener.server import Server
-from holdfast.daemon.listener.tcp import TcpListener
+from holdfast.daemon.listener.tcp import TcpListener, TlsListener
 from holdfast.daemon.notices.event_stream import EventStream
 from holdfast.daemon.notices.inbox import SessionInboxes
 from holdfast.daemon.notices.progress import publish_output, watch_progress
@@ -221,7 +221,7 @@ async def _compose(
     approvals = ApprovalRequests(opened.store, asked, settings.approval_keep)
     sessions.on_rename.append(approvals.renamed)
     ancestry = CallerAncestry(registry, place)
-    secrets = KnownSecrets(settings, lambda: (tcp.token,), names.resolve)
+    secrets = KnownSecrets(settings, lambda: (tcp.token, tcp.publish_token), names.resolve)
     sessions.on_transfer.append(partial(secrets.transferred, places.of_id))
     context = DaemonContext(
         paths=paths,
@@ -251,6 +251,7 @@ async def _compose(
         ),
         secrets=secrets,
         tcp=tcp,
+        tls=TlsListener(paths, tcp),
         pages=PageAccess(paths.dashboard_access),
         mcp=McpWorker(environ),
         watch_worker=WatchWorker(place.directory, places.directory_of, environ),

@@ -6,6 +6,7 @@ import asyncio
 import traceback
 from collections.abc import Mapping
 from typing import Any
+from urllib.parse import parse_qsl
 
 from holdfast.daemon.core.context import DaemonContext
 from holdfast.daemon.core.log import note
@@ -70,7 +71,8 @@ class HttpApp:
             found = self._routes.find("WEBSOCKET", request.raw_path)
             request.prepare(*found)
             assert found.route.serve_socket is not None
-            await found.route.serve_socket(request, socket)
+            with self._context.pages.connection(request.page, scope["state"]["abort"]):
+                await found.route.serve_socket(request, socket)
         except ClientGone:
             return
         except HoldfastError as error:
@@ -81,9 +83,19 @@ class HttpApp:
     def _check(self, request: HttpRequest, subprotocols: list[str] | tuple[()], is_page: bool = False) -> None:
         state, path = request.scope["state"], request.raw_path
         token = self._context.tcp.token if state["tcp"] else None
-        request.page = guard.check(request.headers, path, token, subprotocols, self._context.pages, is_page)
+        names = self._context.tls.names if request.is_secure else None
+        publishes = path == guard.PUBLISH_PATH and self._may_publish(request, subprotocols)
+        request.page = guard.check(
+            request.headers, path, token, subprotocols, self._context.pages, is_page, names, publishes
+        )
         if state["tcp"] and path not in guard.OPEN_PATHS and not is_page:
             state["has_token"]()
+
+    def _may_publish(self, request: HttpRequest, subprotocols: list[str] | tuple[()]) -> bool:
+        """By a token in the query, too: programs of others send it there. No query is ever logged."""
+        given = parse_qsl(request.scope["query_string"].decode("latin-1"))
+        offered = [value for name, value in given if name == "token"]
+        return guard.may_publish(self._context.tcp.publish_token, request.headers, subprotocols, offered)
 
 
 def _failed(request: HttpRequest) -> HoldfastError:

@@ -9,7 +9,8 @@ dashboard.
 from __future__ import annotations
 
 import hmac
-from collections.abc import Mapping, Sequence
+import ipaddress
+from collections.abc import Collection, Mapping, Sequence
 from typing import Protocol
 
 from holdfast.daemon.listener.page_access import PageSession
@@ -22,6 +23,7 @@ SECRET_SUBPROTOCOL = "holdfast.secret."
 SUBPROTOCOL = "holdfast.v1"
 #: The secret of a page; its cookie comes by itself.
 SECRET_HEADER = "holdfast-secret"
+PUBLISH_PATH = "/api/pub"
 LOGIN_PATH = "/api/v1/dashboard/login"
 #: Served without a token.
 OPEN_PATHS = frozenset({"/livez", LOGIN_PATH})
@@ -47,27 +49,31 @@ def check(
     subprotocols: Sequence[str] = (),
     pages: FindsPages | None = None,
     is_page: bool = False,
+    names: Collection[str] | None = None,
+    publishes: bool = False,
 ) -> PageSession | None:
     """The page's session, where that is what lets the request in. Raises HttpRefusal.
 
     `token` is None on the socket. Header names are in lower case. `is_page`: the request is for a file of the page,
-    which has nothing secret and may be opened from anywhere.
+    which has nothing secret and may be opened from anywhere. `names`: on TLS, those of the certificate. `publishes`:
+    the client has shown that it may publish events, and the request is for that.
     """
     host = _only(headers, "host")
-    if token is not None and not host_is_loopback(host):
+    if token is not None and not host_is_loopback(host) and not (names is not None and host_is_named(host, names)):
         raise HttpRefusal(403, "denied", "the request is for another host", next="call it as 127.0.0.1 or localhost")
     origin = _only(headers, "origin")
-    if origin is not None and not same_origin(origin, host):
+    if origin is not None and not same_origin(origin, host, "http" if names is None else "https"):
         raise HttpRefusal(403, "denied", "the request comes from another origin", next="call it without a web page")
     if token is None or is_page:
         return None
     if _only(headers, "sec-fetch-site") in ("cross-site", "same-site"):  # where the browser sends no Origin
         raise HttpRefusal(403, "denied", "the request comes from another site", next="call it without a web page")
-    if path in OPEN_PATHS or has_token(token, headers, subprotocols):
+    if publishes or path in OPEN_PATHS or has_token(token, headers, subprotocols):
         return None
     secrets = offered_secrets(headers, subprotocols)
     if pages is not None and secrets:
-        if (found := pages.find(cookies_of(headers, pages.cookie_name), secrets)) is not None:
+        found = pages.find(cookies_of(headers, pages.cookie_name), secrets)
+        if found is not None and (origin is not None or not subprotocols):  # a browser names it on each WebSocket
             return found
         raise HttpRefusal(401, "denied", "this page of the dashboard was closed, or is too old", next=_NEXT_LINK)
     challenge = (("www-authenticate", 'Bearer realm="holdfast"'),)
@@ -76,21 +82,44 @@ def check(
 
 def host_is_loopback(host: str | None) -> bool:
     """Whether a Host header names this machine, with or without a port."""
+    name = _name_of(host)
+    return name is not None and is_loopback(name)
+
+
+def host_is_named(host: str | None, names: Collection[str]) -> bool:
+    """Whether a Host header has one of these names, or an IP address, which no other name can stand for."""
+    name = (_name_of(host) or "").lower()
+    try:
+        return bool(ipaddress.ip_address(name))
+    except ValueError:
+        return bool(name) and (name in names or f"*.{name.partition('.')[2]}" in names)
+
+
+def _name_of(host: str | None) -> str | None:
+    """The name in a Host header, without its port; None where it is none."""
     if not host:
-        return False
+        return None
     name, port = host, ""
     if host.startswith("["):
         name, bracket, rest = host[1:].partition("]")
         if not bracket or (rest and not rest.startswith(":")):
-            return False
+            return None
         port = rest[1:]
     elif ":" in host:
         name, _, port = host.partition(":")
-    return is_loopback(name) and (not port or (port.isascii() and port.isdigit()))
+    return name if not port or (port.isascii() and port.isdigit()) else None
 
 
-def same_origin(origin: str, host: str | None) -> bool:
-    return host is not None and origin.lower() == f"http://{host.lower()}"
+def same_origin(origin: str, host: str | None, scheme: str = "http") -> bool:
+    return host is not None and origin.lower() == f"{scheme}://{host.lower()}"
+
+
+def may_publish(
+    publish_token: str, headers: Mapping[str, Sequence[str]], subprotocols: Sequence[str], offered: Sequence[str]
+) -> bool:
+    """Whether a client has the token for publishing: where others are, or among those in the query (`offered`)."""
+    in_query = [f"{TOKEN_SUBPROTOCOL}{word}" for word in offered[:_MOST_OFFERED]]
+    return has_token(publish_token, headers, [*subprotocols, *in_query])
 
 
 def has_token(token: str, headers: Mapping[str, Sequence[str]], subprotocols: Sequence[str]) -> bool:

@@ -67,6 +67,11 @@ class HttpRequest:
         return ", ".join(found) if found else None
 
     @property
+    def is_secure(self) -> bool:
+        """Whether it came over TLS."""
+        return self.scope["scheme"] in ("https", "wss")
+
+    @property
     def is_read_only(self) -> bool:
         return self.page is not None and self.page.read_only
 

@@ -151,6 +151,7 @@ def operation_route(
     fields |= {name: _changed(one, "name", name) for name, one in (renamed or {}).items()}
     fields |= {name: _changed(fields[name], "default", value) for name, value in (defaults or {}).items()}
     derived: dict[str, Any] = {
+        "path": f"{API}{path}",
         "name": traits.http_name,
         "summary": str(operation.__doc__).strip().partition("\n")[0].rstrip("."),
         "replies": {200: Success("Done", {JSON: operation.Reply})},
@@ -167,7 +168,7 @@ def operation_route(
     statuses = {*errors, *((507,) if traits.completes else ())}
     if traits.scope == Scope.PROCESSES:
         statuses |= {404, 409}
-    return Route(method, f"{API}{path}", serve=serve, errors=sorted(statuses), **{**derived, **changes})
+    return Route(method, serve=serve, errors=sorted(statuses), **{**derived, **changes})
 
 
 def _changed(declared: Field, attribute: str, value: object) -> Field:

@@ -43,9 +43,10 @@ class TimeIndex:
         return self.entries[found - 1].time if found else self.start
 
     def between(self, first: int, end: int) -> list[TimeEntry]:
-        """The entries for these bytes; the first one is that of `first`."""
+        """The entries for these bytes; the first one is that of `first`, with the size of the terminal."""
         found = bisect_right(self._offsets, first)
-        head = TimeEntry(first, self.at(first), 0, 0)
+        sized = next((entry for entry in reversed(self.entries[:found]) if entry.cols), None)
+        head = TimeEntry(first, self.at(first), *((sized.cols, sized.rows) if sized is not None else (0, 0)))
         return [head, *self.entries[found : bisect_right(self._offsets, end - 1, found)]] if end > first else [head]
 
     def since(self, time: float) -> int | None:

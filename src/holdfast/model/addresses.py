@@ -1,4 +1,4 @@
-"""Addresses: to listen on, which are loopback only, and URLs that are asked whether a process is ready."""
+"""Addresses: to listen on, without TLS on loopback only, and URLs that are asked whether a process is ready."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _NEXT = "127.0.0.1:PORT, [::1]:PORT or localhost:PORT"
 
 
 class Address(NamedTuple):
-    """A loopback address and a port; 0 lets the kernel choose a free one."""
+    """An IP address and a port; 0 lets the kernel choose a free one."""
 
     host: str
     port: int
@@ -34,6 +34,20 @@ def parse_address(text: str) -> Address:
     if not is_loopback(host):
         raise BadValue(f"{host[:80]!r} is not a loopback address, and holdfast listens on no other", next=_NEXT)
     return Address("127.0.0.1" if host.lower() == "localhost" else host, int(port))
+
+
+def parse_any_address(text: str) -> Address:
+    """An address of this machine with a port, also beyond loopback. Raises BadValue."""
+    import ipaddress
+
+    host, colon, port = text.rpartition(":")
+    if not colon or not (port.isascii() and port.isdigit()) or len(port) > 5 or int(port) > 65535:
+        raise BadValue(f"{text[:80]!r} is not an address to listen on", next="IP:PORT, such as 0.0.0.0:7443")
+    host = host.removeprefix("[").removesuffix("]") if host.startswith("[") else host
+    try:
+        return Address(str(ipaddress.ip_address("127.0.0.1" if host.lower() == "localhost" else host)), int(port))
+    except ValueError:
+        raise BadValue(f"{host[:80]!r} is not an IP address", next="IP:PORT, such as 0.0.0.0:7443") from None
 
 
 def is_loopback(host: str) -> bool:

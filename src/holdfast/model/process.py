@@ -62,6 +62,8 @@ class Meta:
     labels: dict[str, str] = field(default_factory=dict)
     """Set by the caller; holdfast does not interpret them."""
     parent_session: str | None = None
+    acts_for: str | None = None
+    """The session that its own connections are bound to; None for the one that owns it."""
     backend: str = "local"
     place: str | None = None
     """The key of the place of that backend; None for this machine."""

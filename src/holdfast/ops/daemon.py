@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from typing import Literal
 
     from holdfast.ops.kinds import Flag, Integer, Seconds, Size, Text, Time
-    from holdfast.ops.records import CheckFields, DeadLetterFields, SinkFields, SinkResultFields
+    from holdfast.ops.records import CheckFields, DeadLetterFields, SettingFields, SinkFields, SinkResultFields
 
 _MOST_DEAD = 10_000
 
@@ -70,18 +70,26 @@ class Http(Operation):
 class Dashboard(Operation):
     """Make a link to the dashboard, which opens a page of the browser once; or end all pages."""
 
-    what: Literal["open", "close"] = field(
-        "open", help="`open` makes a link; `close` ends all links and pages, and closes the TCP port."
+    what: Literal["open", "close", "token"] = field(
+        "open",
+        help="`open` makes a link; `close` ends all links and pages, and closes the TCP ports; `token` gives what a "
+        "program needs that publishes events and does nothing else.",
     )
     port: Integer | None = field(
         None, least=1, most=65535, help="The port on 127.0.0.1. Default: the one that is open, else a free one."
     )
     read_only: Flag = field(False, help="With `open`: a page that can only look.")
+    listen: Text | None = field(
+        None, longest=256, help="With `open`: an IP address and a port for other machines. Needs `cert` and `key`."
+    )
+    cert: Text | None = field(None, longest=4096, help="The file with the certificate and its chain (PEM).")
+    key: Text | None = field(None, longest=4096, help="The file with the key of the certificate (PEM).")
 
     class Reply(Record):
-        link: Text | None = field(help="The link; null after `close`.")
+        link: Text | None = field(help="With `open`: the link.")
         url: Text | None = field(help="The address of the dashboard; null after `close`.")
-        until: Time | None = field(help="Until when the link can be opened.")
+        until: Time | None = field(help="With `open`: until when the link can be used.")
+        token: Text | None = field(help="With `token`: the token for publishing.")
         is_built: Flag = field(help="Whether this installation has the page.")
 
     traits = Traits(scope=Scope.OPERATOR, positional=("what",))
@@ -116,6 +124,16 @@ class Redact(Operation):
         texts: list[Text] = field(help="The same texts in the same order, masked.")
 
     traits = Traits(reads=True, route="POST /redact", http_name="redactTexts", returns="texts", star="texts")
+
+
+class ShowSettings(Operation):
+    """The settings that this daemon uses, without tables and without what may hold a secret."""
+
+    class Reply(Record):
+        config: Text = field(help="The file that sets them.")
+        settings: list[SettingFields] = field(help="In the order of the documentation.")
+
+    traits = Traits(reads=True, scope=Scope.OPERATOR, route="GET /settings", http_name="getSettings")
 
 
 class Sinks(Operation):

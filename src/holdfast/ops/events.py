@@ -28,13 +28,14 @@ class Events(Operation):
 
 
 class Publish(Operation):
-    """Publish an event. It is on disk when the reply comes."""
+    """Publish an event. It is on disk when the reply comes, unless it is transient."""
 
     topic: Text = field(longest=255, required_text=True, help="Words joined by dots.")
     payload: Object | None = field(None, help="The event's fields.")
+    transient: Flag = field(False, help="Not kept: only present followers get it, and it has no number.")
 
     class Reply(Record):
-        seq: Integer = field(help="The number of the event.")
+        seq: Integer = field(help="The number of the event; 0 where it is transient.")
 
     traits = Traits(
         repeatable=False,

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     )
     from holdfast.ops.records import (
         AwaitedMatchFields,
+        GlanceFields,
         KillResultFields,
         PortHolderFields,
         ProcessFields,
@@ -139,6 +140,39 @@ class Top(Operation):
         rss_bytes: Size = field(help="Memory of all of them.")
 
     traits = Traits(reads=True, scope=Scope.SESSION, route="GET /top", http_name="getTop")
+
+
+class Glance(Operation):
+    """Processes as a list on a screen shows them: with what they use, and the last line of their output."""
+
+    processes: list[Text] = field(items=500, help="Their ids.")
+    history: Integer = field(0, most=HISTORY, help="The number of samples of each process, newest ones.")
+
+    class Reply(Record):
+        processes: list[GlanceFields] = field(help="In the order of the request.")
+        unknown: list[Text] = field(help="Ids that are not known, or not any more.")
+
+    traits = Traits(reads=True, route="POST /glance", http_name="glanceAtProcesses", positional=("processes",))
+
+
+class ProcessEvents(Operation):
+    """Events of one process that are kept, oldest first: its own, its notifications and its approvals."""
+
+    process: ProcessRef = field(help=_REF)
+    limit: Integer = field(1000, least=1, most=10_000, help="At most this many, the newest ones.")
+    before: Integer | None = field(None, least=1, help="Only events before this number.")
+
+    class Reply(Record):
+        events: list[Object] = field()
+        more: Flag = field(help="Whether there are older ones.")
+
+    traits = Traits(
+        reads=True,
+        scope=Scope.PROCESS,
+        route="GET /processes/{process}/events",
+        http_name="getProcessEvents",
+        positional=("process",),
+    )
 
 
 class Wait(Operation):

@@ -90,6 +90,14 @@ class ProcessFields(Record):
 PROCESS_FIELDS = tuple(ProcessFields.FIELDS)
 
 
+class GlanceFields(ProcessFields):
+    """A process with the last line of its output and its use of CPU."""
+
+    last_line: Text = field(help="The last line that is not empty, without escape sequences, secrets masked.")
+    cpu_percent: Number | None = field(help="100 is one core.")
+    history: Object = field(help="`ago` in seconds, `cpu_percent`, `rss_bytes`: an array each, oldest first.")
+
+
 class TopFields(Record):
     """The resource use of one running process."""
 
@@ -217,7 +225,9 @@ class TimeEntryFields(Record):
 
     offset: Size = field(help="The first byte of that part.")
     time: Time = field(help="When it arrived, in Unix seconds.")
-    cols: Integer = field(0, help="With `rows`: the terminal was resized then. Left out otherwise.")
+    cols: Integer = field(
+        0, help="With `rows`: the terminal was resized then, or before the first entry. Else left out."
+    )
     rows: Integer = field(0)
 
 
@@ -342,6 +352,16 @@ class DeadLetterFields(Record):
     attempts: Integer = field()
     error: Text | None = field()
     dead_at: Time | None = field()
+
+
+class SettingFields(Record):
+    """One setting of the instance."""
+
+    key: Text = field()
+    kind: Text = field(help="number, size, seconds, switch, text or program.")
+    value: Text = field(help="As JSON writes it; a text as it is.")
+    default: Text = field()
+    about: Text = field()
 
 
 class CheckFields(Record):

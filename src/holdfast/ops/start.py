@@ -137,6 +137,11 @@ class Start(ApprovalOptions):
         metavar="S",
         help="The parent of the session, which receives its processes when it ends.",
     )
+    acts_for: SessionName | None = field(
+        None,
+        help="Its own connections to holdfast are bound to this session, in place of the one that owns it. For callers "
+        "that are not bound themselves.",
+    )
     backend: Text | None = field(
         None,
         longest=64,

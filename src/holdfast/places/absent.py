@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, NoReturn
 
 from holdfast.errors import Unreachable
@@ -18,14 +18,12 @@ from holdfast.model.usage import Track
 from holdfast.places.backend import Site
 from holdfast.places.base import (
     Activity,
-    CallerMarks,
     ExecutionPlace,
     HelperResult,
     InputState,
     PortOwner,
     PortWatch,
     ProcessInfo,
-    Sudo,
 )
 
 
@@ -82,15 +80,6 @@ class AbsentPlace(ExecutionPlace):
 
     def living(self, leftovers: tuple[Leftover, ...]) -> list[int]:
         return []
-
-    def ancestors(self, pid: int) -> Iterator[ProcessInfo]:
-        return iter(())
-
-    def marks(self, pid: int) -> CallerMarks | None:
-        return None
-
-    async def sudo_above(self, pid: int) -> Sudo | None:
-        return None
 
     async def run_helper(
         self, argv: Sequence[str], spec: Mapping[str, Any], on_start: Callable[[int], None]

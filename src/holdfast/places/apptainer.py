@@ -38,7 +38,8 @@ from holdfast.places.container import (
     mount,
     printable,
 )
-from holdfast.places.container_options import APPTAINER_RULES, check_options
+from holdfast.places.container_options import APPTAINER_RULES
+from holdfast.places.options import check_options
 from holdfast_keeper.protocol import Message
 
 #: The names of the program, in the order in which they are looked for.

@@ -10,6 +10,7 @@ import asyncio
 import socket
 from abc import abstractmethod
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
 from types import MappingProxyType
 from typing import Any, NamedTuple, Protocol
 
@@ -30,6 +31,9 @@ from holdfast.places.keeper_link import FdStore, KeeperLink, Note
 from holdfast.places.keeper_link import PlaceGone as PlaceGone
 from holdfast.places.keeper_link import Refused as Refused
 from holdfast_keeper.protocol import Message
+
+#: Until a program has ended that was killed.
+_END_BUDGET = 5.0
 
 
 class Activity(NamedTuple):
@@ -124,6 +128,16 @@ async def start_program(argv: Sequence[str], environ: Mapping[str, str]) -> asyn
     return await asyncio.create_subprocess_exec(
         *argv, cwd="/", env=dict(environ), stdin=pipe, stdout=pipe, stderr=pipe, start_new_session=True
     )
+
+
+async def end_program(child: asyncio.subprocess.Process) -> None:
+    """Kill it where it still runs, and wait for its end; not for ever, where it waits for a disk."""
+    if child.returncode is None:
+        with suppress(ProcessLookupError):
+            child.kill()
+    with suppress(TimeoutError):
+        async with asyncio.timeout(_END_BUDGET):
+            await child.wait()
 
 
 class ExecutionPlace(Bundles):
@@ -233,17 +247,20 @@ class ExecutionPlace(Bundles):
     def is_alive(self, pid: int, start: int | None = None) -> bool:
         """Whether it lives; with `start`, whether it is still the process that started then. A zombie is dead."""
 
-    @abstractmethod
     def ancestors(self, pid: int) -> Iterator[ProcessInfo]:
-        """A caller, its parent, and so on, as far as they are in this place; nothing for one that is dead."""
+        """A caller, its parent, and so on, as far as they are in this place; nothing for one that is dead.
 
-    @abstractmethod
+        Only processes of this machine can call the daemon.
+        """
+        return iter(())
+
     def marks(self, pid: int) -> CallerMarks | None:
         """None for a caller that is dead, or whose marks may not be read."""
+        return None
 
-    @abstractmethod
     async def sudo_above(self, pid: int) -> Sudo | None:
         """The sudo whose password helper this caller is; None where it is not one."""
+        return None
 
     # Commands.
 

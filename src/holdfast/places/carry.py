@@ -5,6 +5,7 @@
     lib/*.so*             the libraries that it and its native modules need
     lib/pythonXY.zip      compiled modules: those that `holdfast.places.carried` needs, and nothing of site-packages
     lib/pythonX.Y/        native modules, and the package `holdfast_keeper` with its fork server
+    in-use                is locked while something runs from there (`holdfast.places.carried`)
 
 The target needs a kernel of the same architecture and nothing else. The environment of the program must have no LD_*
 variables: they are meant for the libc of the target.
@@ -28,11 +29,13 @@ import tempfile
 import threading
 import time
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
+from holdfast.places.carried import IN_USE, remove_unused
+
 #: Changed when the same inputs make another runtime.
-_FORMAT = "1"
+_FORMAT = "2"
 _ROOT = "holdfast.places.carried"
 _KEEPER = "holdfast_keeper"
 _OWN = ("holdfast", _KEEPER)
@@ -125,16 +128,23 @@ def _make(cache: str) -> Runtime:
     os.chmod(cache, 0o755)  # it is mounted into containers, which have users of their own
     if not os.path.isdir(directory):
         _remove_stale(cache)
-        made = tempfile.mkdtemp(prefix=_TEMPORARY, dir=cache)
-        try:
-            plan.write(made)
-            os.rename(made, directory)
-        except OSError:
-            if not os.path.isdir(directory):  # else another process was faster
-                raise
-        finally:
-            shutil.rmtree(made, ignore_errors=True)
+        _make_directory(directory, plan.write)
+        remove_unused(cache, os.path.basename(directory))
     return Runtime(directory, digest)
+
+
+def _make_directory(directory: str, write: Callable[[str], None]) -> None:
+    """It is there with its whole content, or not at all."""
+    made = tempfile.mkdtemp(prefix=_TEMPORARY, dir=os.path.dirname(directory))
+    try:
+        write(made)
+        _write(f"{made}/{IN_USE}", b"", 0o644)
+        os.rename(made, directory)
+    except OSError:
+        if not os.path.isdir(directory):  # else another process was faster
+            raise
+    finally:
+        shutil.rmtree(made, ignore_errors=True)
 
 
 def make_sources(cache: str) -> str:
@@ -150,16 +160,12 @@ def make_sources(cache: str) -> str:
     directory = os.path.join(cache, f"sources-{total.hexdigest()[:16]}")
     if not os.path.isdir(directory):
         os.makedirs(cache, mode=0o700, exist_ok=True)
-        made = tempfile.mkdtemp(prefix=_TEMPORARY, dir=cache)
-        try:
+
+        def write(made: str) -> None:
             for path, data in content.items():
                 _write(f"{made}/{path}", data, 0o644)
-            os.rename(made, directory)
-        except OSError:
-            if not os.path.isdir(directory):
-                raise
-        finally:
-            shutil.rmtree(made, ignore_errors=True)
+
+        _make_directory(directory, write)
     return directory
 
 
@@ -347,7 +353,11 @@ def _libraries_of(loader: str, path: str) -> dict[str, str]:
     environ = {name: value for name, value in os.environ.items() if name[:3] != "LD_" or name == "LD_LIBRARY_PATH"}
     # Not those for the processor of this machine.
     plain = ["--glibc-hwcaps-mask", ""] if b"--glibc-hwcaps-mask" in _read(loader) else []
-    done = subprocess.run([loader, *plain, "--list", path], capture_output=True, text=True, env=environ, check=False)
+    command = [loader, *plain, "--list", path]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, env=environ, timeout=_PYTHON_BUDGET)
+    except subprocess.TimeoutExpired:
+        raise CannotCarry(f"{loader} does not list the libraries of {path}") from None
     found: dict[str, str] = {}
     for line in done.stdout.splitlines():
         name, arrow, target = line.strip().partition(" => ")
@@ -433,5 +443,5 @@ def _write(path: str, data: bytes | None, mode: int) -> None:
 def _remove_stale(cache: str) -> None:
     """Remove what a process left that was killed while it made a runtime."""
     for entry in os.scandir(cache):
-        if entry.name.startswith(_TEMPORARY) and time.time() - entry.stat().st_mtime > _STALE:
+        if entry.name.startswith((_TEMPORARY, ".sources-")) and time.time() - entry.stat().st_mtime > _STALE:
             shutil.rmtree(entry.path, ignore_errors=True)

@@ -1,21 +1,18 @@
-"""The options of a place in a container: those of its table in config.toml, and those of a start."""
+"""The options of a place in a container."""
 
 from __future__ import annotations
 
-import math
 import re
-from collections.abc import Callable, Mapping
-from typing import Any
 
-from holdfast.errors import BadValue
-from holdfast.model.units import parse_seconds, parse_size
-from holdfast.places.backend import Options
+from holdfast.model.units import parse_size
+from holdfast.places.options import Rule, a_flag, a_number, a_text, a_time, a_whole_number, variables
 
 DEFAULT_IMAGE = "docker.io/nikolaik/python-nodejs:python3.11-nodejs20"
 DEFAULT_IDLE = 3600.0
 #: The keeper and its helpers need some of both.
 _LEAST_MEMORY = 64 << 20
 _LEAST_PIDS = 32
+_LEAST_IDLE = 0.001
 _LEAST_OVERLAY = 64 << 20
 _OWN_DIRECTORY = "/.holdfast"
 
@@ -25,34 +22,9 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
 _CAPABILITY = re.compile(r"[A-Za-z_]+")
 
 
-def check_options(
-    backend: str, table: Options, given: Options, rules: Mapping[str, tuple[Callable[[object], Any], Any]]
-) -> dict[str, Any]:
-    """All options, with their defaults. Raises BadValue for the first one that is unknown or wrong."""
-    options = {name: default for name, (_, default) in rules.items()}
-    for name, value in {**table, **given}.items():
-        if name not in rules:
-            known = ", ".join(sorted(rules))
-            raise BadValue(f"the backend {backend} has no option {name[:80]!r}", next=f"its options are {known}")
-        try:
-            options[name] = rules[name][0](value)
-        except (ValueError, BadValue) as wrong:
-            why = f": {wrong.message}" if isinstance(wrong, BadValue) else f" {wrong}"
-            raise BadValue(f"{name} of the backend {backend}{why}", next="see holdfast docs backends") from None
-    return options
-
-
-def _image(value: object) -> str:
-    return _matching(value, _IMAGE, "must be the name of an image, such as debian:12")
-
-
 def _user(value: object) -> str:
     text = str(value) if isinstance(value, int) and not isinstance(value, bool) else value
     return _matching(text, _USER, "must be a name or number, with a group behind a colon if need be")
-
-
-def _network(value: object) -> str:
-    return _matching(value, _NAME, "must be none, host, bridge or the name of a network")
 
 
 def _program(value: object) -> str:
@@ -90,45 +62,11 @@ def _volume(value: object) -> str:
     return text
 
 
-def _env(value: object) -> dict[str, str]:
-    if not isinstance(value, dict) or not all(isinstance(one, str) for one in value.values()):
-        raise ValueError("must be a table of texts")
-    for name, content in value.items():
-        if not name or "=" in name or "\0" in name + content or name.startswith("HOLDFAST_"):
-            raise ValueError(f"cannot have the variable {name[:80]!r}")
-    return dict(value)
-
-
 def _memory(value: object) -> int:
     size = parse_size(value) if isinstance(value, str) else value
     if not isinstance(size, int) or isinstance(size, bool) or size < _LEAST_MEMORY:
         raise ValueError("must be a size of at least 64M")
     return size
-
-
-def _cpus(value: object) -> float:
-    if not isinstance(value, int | float) or isinstance(value, bool) or not 0.01 <= value <= 4096:
-        raise ValueError("must be a number of processors, such as 1.5")
-    return float(value)
-
-
-def _pids(value: object) -> int:
-    if not isinstance(value, int) or isinstance(value, bool) or not _LEAST_PIDS <= value <= 1 << 22:
-        raise ValueError(f"must be a number of processes, at least {_LEAST_PIDS}")
-    return value
-
-
-def _idle(value: object) -> float:
-    seconds = parse_seconds(value) if isinstance(value, str) else value
-    if not isinstance(seconds, int | float) or isinstance(seconds, bool) or not 0 < seconds < math.inf:
-        raise ValueError("must be a time, such as 30m")
-    return float(seconds)
-
-
-def _flag(value: object) -> bool:
-    if not isinstance(value, bool):
-        raise ValueError("must be true or false")
-    return value
 
 
 def _capabilities(value: object) -> list[str]:
@@ -183,22 +121,22 @@ def _binds(value: object) -> list[str]:
 
 
 #: The options of every kind, each with its check and its default.
-_COMMON: dict[str, tuple[Callable[[object], Any], Any]] = {
-    "network": (_network, None),
-    "env": (_env, {}),
+_COMMON: dict[str, Rule] = {
+    "network": (a_text("none, host, bridge or the name of a network", _NAME.pattern), None),
+    "env": (variables, {}),
     "memory": (_memory, None),
-    "cpus": (_cpus, None),
-    "pids": (_pids, None),
+    "cpus": (a_number(0.01, 4096, "a number of processors, such as 1.5"), None),
+    "pids": (a_whole_number(_LEAST_PIDS, 1 << 22, f"a number of processes, at least {_LEAST_PIDS}"), None),
     "cwd": (_directory, None),
-    "idle": (_idle, DEFAULT_IDLE),
+    "idle": (a_time(_LEAST_IDLE), DEFAULT_IDLE),
     "cap_drop": (_capabilities, []),
 }
 CONTAINER_RULES = {
     **_COMMON,
-    "image": (_image, DEFAULT_IMAGE),
+    "image": (a_text("the name of an image, such as debian:12", _IMAGE.pattern), DEFAULT_IMAGE),
     "user": (_user, None),
     "volumes": (_volumes, []),
-    "read_only": (_flag, False),
+    "read_only": (a_flag, False),
     "program": (_program, None),
 }
 APPTAINER_RULES = {
@@ -206,7 +144,7 @@ APPTAINER_RULES = {
     "image": (_apptainer_image, f"docker://{DEFAULT_IMAGE}"),
     "volumes": (_binds, []),
     "overlay": (_overlay, "directory"),
-    "nv": (_flag, False),
-    "fakeroot": (_flag, False),
+    "nv": (a_flag, False),
+    "fakeroot": (a_flag, False),
     "program": (_program, None),
 }

@@ -17,6 +17,7 @@ BUILT_IN = {
     "apptainer": "holdfast.places.apptainer:ApptainerBackend",
     "ssh": "holdfast.places.ssh:SshBackend",
     "modal": "holdfast.places.clouds.modal:ModalBackend",
+    "daytona": "holdfast.places.clouds.daytona:DaytonaBackend",
     "e2b": "holdfast.places.clouds.e2b:E2bBackend",
 }
 
@@ -41,7 +42,7 @@ def find(kind: str) -> type[Backend] | None:
         return None
     try:
         loaded = entry.load()
-    except Exception as failed:
+    except Exception as failed:  # code of another package, which may fail in any way
         raise Unsupported(
             f"the backend {kind} cannot be loaded: {failed!r}", next=f"pip check {entry.value}"
         ) from failed

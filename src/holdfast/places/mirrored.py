@@ -29,6 +29,8 @@ from holdfast_keeper.protocol import Message, ProtocolError
 _STATES = (bundle.LIVE, bundle.DONE)
 _OPEN_BUDGET = 20.0
 _FARTHEST = 1 << 60
+#: Between two looks whether a stream that takes nothing is still open.
+_LOOK_PAUSE = 0.5
 
 
 class Mirror:
@@ -195,7 +197,8 @@ class MirroredPlace(RemotePlace):
             return self._mirror.take(reader, message)
         view = memoryview(b"" if message.get("end") else message["raw"][0])
         while (stream := self._send(message["stream"], view)) is not None and (view := view[stream[1] :]):
-            select.select([], [stream[0]], [])
+            # Its number may be that of another file meanwhile: then this does not wake up.
+            select.select([], [stream[0]], [], _LOOK_PAUSE)
         return True
 
     def _send(self, number: int, view: memoryview) -> tuple[int, int] | None:

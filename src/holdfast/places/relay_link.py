@@ -19,10 +19,7 @@ from typing import Any, NamedTuple
 
 from holdfast.errors import BadValue, HoldfastError, Unreachable, from_wire
 from holdfast.light_json import dump_bytes, load_bytes
-from holdfast.places.base import (
-    PlaceGone,
-    Refused,
-)
+from holdfast.places.base import PlaceGone, Refused, end_program
 from holdfast.places.keeper_link import Note
 from holdfast.places.relay import MARK, RELAY_VERSION
 from holdfast_keeper import protocol
@@ -38,6 +35,10 @@ _PONG_BUDGET = 7.0
 #: Between two attempts to open the link.
 _FIRST_PAUSE = 0.1
 _LONGEST_PAUSE = 10.0
+#: A step of an attempt that takes longer is logged, and again after as long.
+_STEP_LIMIT = 5.0
+#: Between the end of the program and the end of its output, which other processes may have open.
+_OUTPUT_BUDGET = 2.0
 
 _READ_SIZE = 1 << 18
 _PIPE_SIZE = 1 << 20
@@ -205,17 +206,25 @@ class RelayPeer(asyncio.BaseProtocol):
         self._open: dict[int, asyncio.Future[Any]] = {}
         self._on_start: dict[int, Callable[[int], None]] = {}
         self._sent_at = 0.0
-        self._asked = False
+        self._asked_at: float | None = None
         self._watch: asyncio.TimerHandle | None = None
         self.hello: asyncio.Future[Message] = self._loop.create_future()
         self.cut: asyncio.Future[str] = self._loop.create_future()
         self._closing: asyncio.Future[None] | None = None
+        self._ending: asyncio.Future[None] | None = None
         self._thread = threading.Thread(target=self._read, name="relay", daemon=True)
 
     async def begin(self) -> None:
         pipe = os.fdopen(self._relay.target, "wb", 0)
         self._transport, _ = await self._loop.connect_write_pipe(lambda: self, pipe)
         self._thread.start()
+        self._ending = asyncio.ensure_future(self._watch_end())
+
+    async def _watch_end(self) -> None:
+        """A control master of ssh that hangs may keep the output of a client open that has ended."""
+        await self._relay.process.wait()
+        await asyncio.sleep(_OUTPUT_BUDGET)
+        self.lose("the relay has ended")
 
     @property
     def is_open(self) -> bool:
@@ -233,7 +242,11 @@ class RelayPeer(asyncio.BaseProtocol):
         frame = protocol.encode(message, raw, dump_bytes)
         if self._transport is None or self._transport.is_closing():
             return
-        self._transport.write(frame)
+        try:
+            self._transport.write(frame)
+        except RuntimeError:  # uvloop raises it when the pipe was just closed
+            self.lose("the relay has ended")
+            return
         self._sent_at = time.monotonic()
         if self._watch is None:
             self._watch = self._loop.call_later(_SILENCE_LIMIT, self._look)
@@ -241,12 +254,11 @@ class RelayPeer(asyncio.BaseProtocol):
     def _look(self) -> None:
         """Something was sent a while ago: has anything come since?"""
         self._watch = None
-        if self._reader.heard_at >= self._sent_at or not self.is_open:
-            self._asked = False
-        elif self._asked:
+        asked_at, self._asked_at = self._asked_at, None
+        if asked_at is not None and self._reader.heard_at < asked_at:
             self.lose("the place does not answer")
-        else:
-            self._asked = True
+        elif self._reader.heard_at < self._sent_at and self.is_open:
+            self._asked_at = time.monotonic()
             self._watch = self._loop.call_later(_PONG_BUDGET, self._look)
             self.send({"ping": 1})
 
@@ -326,6 +338,8 @@ class RelayPeer(asyncio.BaseProtocol):
             return
         why = self._relay.error_text() or why if why == "the relay has ended" else why
         self.cut.set_result(why)
+        if self._ending is not None:
+            self._ending.cancel()
         if self._watch is not None:
             self._watch.cancel()
         for answer in list(self._open.values()):
@@ -350,7 +364,7 @@ class RelayPeer(asyncio.BaseProtocol):
         self.lose("the connection was closed")
         if self._thread.ident is not None:
             await asyncio.to_thread(self._thread.join)
-        await self._relay.process.wait()
+        await end_program(self._relay.process)
         self._reader.close()
         os.close(self._relay.errors)
 
@@ -385,6 +399,7 @@ class RelayLink:
         #: A call has found that the place is gone, and `open` has not said so yet.
         self._gone: PlaceGone | None = None
         self._closing: asyncio.Task[None] | None = None
+        self._late: asyncio.TimerHandle | None = None
         #: What the relay said of itself last.
         self.about: Message = {}
         #: Why there is no connection; None while there is one, or was never one.
@@ -446,6 +461,18 @@ class RelayLink:
         self._opening.add_done_callback(self._finished)
         return self._opening
 
+    def _begin_step(self, step: str | None) -> None:
+        """What an attempt does from now on; None when it is over."""
+        if self._late is not None:
+            self._late.cancel()
+            self._late = None
+        if step is not None:
+            self._late = asyncio.get_running_loop().call_later(_STEP_LIMIT, self._log_step, step, time.monotonic())
+
+    def _log_step(self, step: str, began: float) -> None:
+        self._note("relay-slow", step=step, seconds=round(time.monotonic() - began))
+        self._late = asyncio.get_running_loop().call_later(_STEP_LIMIT, self._log_step, step, began)
+
     async def _opened(self) -> RelayPeer:
         if self._peer is not None and self._peer.is_open:
             return self._peer
@@ -458,6 +485,7 @@ class RelayLink:
 
     def _finished(self, opening: asyncio.Task[RelayPeer]) -> None:
         self._opening = None
+        self._begin_step(None)
         if opening.cancelled():
             return
         failed = opening.exception()
@@ -476,9 +504,12 @@ class RelayLink:
         if self._gone is not None:
             raise self._gone
         if self._peer is not None:
+            self._begin_step("closing the last connection")
             await self._peer.close()
             self._peer = None
+        self._begin_step("starting the relay")
         peer = RelayPeer(await self._open_relay(), lambda reader, message: self.on_message(reader, message))
+        self._begin_step("waiting for its hello")
         try:
             await peer.begin()
             async with asyncio.timeout(_HELLO_BUDGET):
@@ -487,6 +518,7 @@ class RelayLink:
                 raise ConnectionError(f"the relay there speaks version {about.get('version')} of the protocol")
             self.about = about
             if self.begin is not None:
+                self._begin_step("asking for keeper and logs")
                 await self.begin(peer)
         except TimeoutError:
             await peer.close()

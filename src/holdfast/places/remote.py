@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import time
 from abc import abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, cast
 
@@ -17,7 +17,6 @@ from holdfast.model.prompts import Terminal
 from holdfast.model.usage import Track
 from holdfast.places.base import (
     Activity,
-    CallerMarks,
     ExecutionPlace,
     HelperResult,
     InputState,
@@ -26,7 +25,6 @@ from holdfast.places.base import (
     PortState,
     ProcessInfo,
     Refused,
-    Sudo,
 )
 from holdfast.places.keeper_link import Note
 from holdfast.places.relay import process_fields
@@ -277,16 +275,6 @@ class RemotePlace(ExecutionPlace):
         if len(self._starts) > _MOST_STARTS:
             self._starts.clear()
         self._starts.update({pid: (start, now) for pid, start in zip(asked, starts, strict=True)})
-
-    def ancestors(self, pid: int) -> Iterator[ProcessInfo]:
-        """None: no process of this place can call the daemon."""
-        return iter(())
-
-    def marks(self, pid: int) -> CallerMarks | None:
-        return None
-
-    async def sudo_above(self, pid: int) -> Sudo | None:
-        return None
 
     # Commands.
 

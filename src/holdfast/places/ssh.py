@@ -19,14 +19,19 @@ from typing import Any, NamedTuple
 from holdfast import files
 from holdfast.errors import BadValue
 from holdfast.places.backend import Backend, BackendState, Options, PlaceSpec, Site
-from holdfast.places.base import start_program
+from holdfast.places.base import end_program, start_program
 from holdfast.places.carry import Runtime, archive, make_runtime, make_sources
 from holdfast.places.mirrored import MirroredPlace
+from holdfast.places.options import Rule, a_file, a_text, a_whole_number, check_options
 from holdfast.places.relay_link import RelayPeer, RelayProcess, start_relay
 
 #: Until a command on the host has ended, and until everything was copied there.
 _COMMAND_BUDGET = 40.0
 _COPY_BUDGET = 600.0
+#: The same for a host that has been used before, so that a connection that hangs is replaced soon.
+_KNOWN_BUDGET = 20.0
+#: Of a client that says its version.
+_VERSION_BUDGET = 5.0
 #: A control master that does not answer within this hangs.
 _MASTER_BUDGET = 3.0
 #: A connection without a sign of life for ALIVE_INTERVAL * ALIVE_COUNT seconds is cut.
@@ -44,7 +49,6 @@ _ERROR_SIZE = 4000
 _HOST = re.compile(
     r"(?:ssh://)?(?:[A-Za-z0-9_][A-Za-z0-9_.+-]*@)?(?:[A-Za-z0-9_:][A-Za-z0-9_.:%-]*|\[[0-9A-Fa-f.:%a-z]+\](?::\d+)?)"
 )
-_USER = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.@+-]*\$?")
 #: Within single quotes, these characters mean the same to every login shell.
 _QUOTABLE = re.compile(r"[^'\\!\x00-\x1f\x7f]*")
 
@@ -58,27 +62,6 @@ def _host(value: object) -> str:
     return value
 
 
-def _port(value: object) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or not 0 < value < 65536:
-        raise ValueError("must be a number from 1 to 65535")
-    return value
-
-
-def _user(value: object) -> str:
-    if not isinstance(value, str) or len(value) > 64 or not _USER.fullmatch(value):
-        raise ValueError("must be the name of a user")
-    return value
-
-
-def _file(value: object) -> str:
-    if not isinstance(value, str) or not value or not value.isprintable():
-        raise ValueError("must be the path of a file on this machine")
-    path = os.path.expanduser(value)
-    if not os.path.isabs(path):
-        raise ValueError("must be an absolute path, or begin with ~/")
-    return path
-
-
 def _directory(value: object) -> str:
     if not isinstance(value, str) or len(value) > 1000 or not value.startswith(("/", "~/")):
         raise ValueError("must be a directory of the host: an absolute path, or one that begins with ~/")
@@ -87,13 +70,13 @@ def _directory(value: object) -> str:
     return value
 
 
-_OPTIONS = {
-    "host": _host,
-    "port": _port,
-    "user": _user,
-    "identity": _file,
-    "config": _file,
-    "directory": _directory,
+_RULES: dict[str, Rule] = {
+    "host": (_host, None),
+    "port": (a_whole_number(1, 65535, "a number from 1 to 65535"), None),
+    "user": (a_text("the name of a user", r"[A-Za-z0-9_][A-Za-z0-9_.@+-]{0,62}\$?"), None),
+    "identity": (a_file, None),
+    "config": (a_file, None),
+    "directory": (_directory, None),
 }
 
 
@@ -169,9 +152,7 @@ class SshClient:
             except TimeoutError:
                 raise SshFailed(f"{self.host} has not answered within {budget:g} s") from None
             finally:
-                if child.returncode is None:
-                    child.kill()
-                    await child.wait()
+                await end_program(child)
             said = os.pread(errors, _ERROR_SIZE, 0).decode(errors="replace")
             return child.returncode or 0, os.pread(output, os.fstat(output).st_size, 0), said
         except FileNotFoundError:
@@ -335,7 +316,7 @@ class SshPlace(MirroredPlace):
         runtime = await asyncio.to_thread(make_runtime, self._site.cache)
         facts = await asyncio.to_thread(self._load_facts)
         if facts is None or not self._is_proven or facts.digest != runtime.digest:
-            facts = await self._prepare(runtime)
+            facts = await self._prepare(runtime, _COMMAND_BUDGET if facts is None else _KNOWN_BUDGET)
         self._is_proven = False
         return await start_relay(self.client.argv(command=_relay_command(runtime, facts)), self.client.environ)
 
@@ -344,7 +325,7 @@ class SshPlace(MirroredPlace):
         runtime = await asyncio.to_thread(make_runtime, self._site.cache)
         facts = await asyncio.to_thread(self._load_facts)
         if facts is None or facts.digest != runtime.digest:
-            facts = await self._prepare(runtime)
+            facts = await self._prepare(runtime, _COMMAND_BUDGET)
         command = _shell_words(_program(runtime, facts, program, *arguments))
         return await start_program(self.client.argv(command=command), self.client.environ)
 
@@ -352,12 +333,12 @@ class SshPlace(MirroredPlace):
         await super()._begin(peer)
         self._is_proven = True
 
-    async def _prepare(self, runtime: Runtime) -> HostFacts:
+    async def _prepare(self, runtime: Runtime, budget: float) -> HostFacts:
         """Ask what the host is like, and copy there what is missing. Raises SshFailed."""
         options = self._spec.options
         directory = options.get("directory") or f"~/.local/state/holdfast/places/{_file_name(self._site.instance)}"
         chosen = "yes" if options.get("directory") else ""
-        said = await self._ask(directory, runtime.digest, chosen)
+        said = await self._ask(directory, runtime.digest, chosen, budget)
         host = self.client.host
         if said.get("system") != "Linux":
             raise SshFailed(f"{host} runs {said.get('system', 'an unknown system')}, and holdfast needs Linux there")
@@ -383,6 +364,9 @@ class SshPlace(MirroredPlace):
             await self._copy(said, at, source)
         facts = HostFacts(runtime.digest, f"{said['state']}/{self.key}", at, python, prefix)
         await asyncio.to_thread(self._save_facts, facts)
+        if kind not in said:  # those of earlier releases are not needed any more
+            with contextlib.suppress(SshFailed):
+                await self.client.run(_shell_words(_program(runtime, facts, "tidy", *os.path.split(at))))
         return facts
 
     def _scope(self, said: Mapping[str, str]) -> list[str]:
@@ -396,10 +380,10 @@ class SshPlace(MirroredPlace):
             )
         return ["systemd-run", "--user", "--scope", "--quiet", "--collect"]
 
-    async def _ask(self, directory: str, digest: str, chosen: str) -> dict[str, str]:
+    async def _ask(self, directory: str, digest: str, chosen: str, budget: float) -> dict[str, str]:
         """The answers of the host, by name."""
         words = ["exec", "sh", "-s", "--", _quote(directory), digest, _quote(chosen)]
-        output = await self.client.run(words, _ASK.encode())
+        output = await self.client.run(words, _ASK.encode(), budget)
         _, mark, text = output.rpartition(_MARK)
         pairs = (line.partition("=") for line in text.decode(errors="surrogateescape").splitlines())
         said = {name: value for name, equals, value in pairs if equals}
@@ -463,17 +447,8 @@ class SshBackend(Backend):
     is_per_task = False
 
     def check_options(self, given: Options) -> dict[str, Any]:
-        options: dict[str, Any] = {}
-        for name, value in {**self.table, **given}.items():
-            if name not in _OPTIONS:
-                known = ", ".join(_OPTIONS)
-                raise BadValue(f"the backend {self.name} has no option {name[:80]!r}", next=f"its options are {known}")
-            try:
-                options[name] = _OPTIONS[name](value)
-            except ValueError as wrong:
-                raise BadValue(
-                    f"{name} of the backend {self.name} {wrong}", next="see holdfast docs backends"
-                ) from None
+        found = check_options(self.name, self.table, given, _RULES)
+        options = {name: value for name, value in found.items() if value is not None}
         if "host" not in options:
             raise BadValue(
                 f"the backend {self.name} needs a host", next=f"--host me@host, or host in [backends.{self.name}]"
@@ -494,7 +469,13 @@ class SshBackend(Backend):
                 stdout=asyncio.subprocess.DEVNULL,
                 stderr=asyncio.subprocess.PIPE,
             )
-            _, said = await child.communicate()
+            try:
+                async with asyncio.timeout(_VERSION_BUDGET):
+                    _, said = await child.communicate()
+            finally:
+                await end_program(child)
+        except TimeoutError:
+            return BackendState("unusable", "ssh -V does not end")
         except OSError:
             return BackendState("unusable", "ssh is not installed (apt-get install openssh-client)", False)
         return BackendState("ready", said.decode(errors="replace").partition(",")[0].strip())

@@ -207,6 +207,17 @@ def read_events(connection: sqlite3.Connection, after: int, limit: int) -> list[
     return [StoredEvent(seq, light_json.load_bytes(envelope)) for seq, envelope in rows]
 
 
+def events_of(
+    connection: sqlite3.Connection, text: str, since: float, before: int | None, limit: int
+) -> list[StoredEvent]:
+    """The newest events with this text in them, oldest first: from that time on, and before that number."""
+    found = connection.execute(
+        "SELECT seq, envelope FROM events WHERE at >= ? AND seq < ? AND instr(envelope, ?) ORDER BY seq DESC LIMIT ?",
+        (since, before if before is not None else (1 << 63) - 1, text, limit),
+    )
+    return [StoredEvent(seq, light_json.load_bytes(envelope)) for seq, envelope in reversed(found.fetchall())]
+
+
 def newest_event(connection: sqlite3.Connection) -> int:
     """The greatest number ever given; 0 when there was none."""
     row = connection.execute("SELECT seq FROM sqlite_sequence WHERE name = 'events'").fetchone()

@@ -121,6 +121,10 @@ class Store:
         """Events that follow a number, oldest first."""
         return await asyncio.to_thread(_read_events, self._path, after, limit)
 
+    async def events_of(self, text: str, since: float, before: int | None, limit: int) -> list[StoredEvent]:
+        """The newest events with this text in them, oldest first: from that time on, and before that number."""
+        return await asyncio.to_thread(_events_of, self._path, text, since, before, limit)
+
     @property
     def sinks(self) -> Sequence[Sink]:
         """Where notices go beside the inbox: rows for them are written in the transaction of the notice."""
@@ -222,6 +226,11 @@ def _read(path: str, work: Callable[[sqlite3.Connection], T]) -> T:
 def _read_events(path: str, after: int, limit: int) -> list[StoredEvent]:
     with _reading(path) as connection:
         return rows.read_events(connection, after, limit)
+
+
+def _events_of(path: str, text: str, since: float, before: int | None, limit: int) -> list[StoredEvent]:
+    with _reading(path) as connection:
+        return rows.events_of(connection, text, since, before, limit)
 
 
 def _oldest_event(path: str) -> int:

@@ -223,36 +223,39 @@ class AsyncTools:
         """A call as a model makes it: `arguments` are an object, or JSON."""
         return to_text(await self.answer(name, arguments))
 
-    async def answer(self, name: object, arguments: object = None) -> Answer:
-        """As `call`, but the answer as an object."""
+    async def answer(self, name: object, arguments: object = None, process_id: str | None = None) -> Answer:
+        """As `call`, but the answer as an object. `process_id` is for the process that `terminal` starts."""
         is_over = asyncio.get_running_loop().create_future()
         self._under_way.add(is_over)
         try:
-            return await self._answer(plain(name), arguments)
+            return await self._answer(plain(name), arguments, process_id)
         except Exception as error:  # noqa: BLE001 - the model gets an answer after any error
             return of_error(error)
         finally:
             self._under_way.discard(is_over)
             is_over.cancel()
 
-    async def interrupt(self) -> int:
+    async def interrupt(self, *, everywhere: bool = True) -> int:
         """End the foreground command, or the wait, of this session, in all programs; background ones go on.
 
-        How many calls were under way here. Raises HoldfastError where other programs cannot be reached.
+        How many calls were under way here. Without `everywhere`, only those. Raises HoldfastError where other programs
+        cannot be reached.
         """
         tools = self._open()
         count = tools.interrupts.interrupt()
-        await tools.interrupts.announce()
+        if everywhere:
+            await tools.interrupts.announce()
         return count
 
-    async def _answer(self, name: object, arguments: object) -> Answer:
+    async def _answer(self, name: object, arguments: object, process_id: str | None) -> Answer:
         given = parse(arguments)
         if not isinstance(name, str):
             raise ToolRefusal("unknown_tool", "the name of the tool is missing", _TOOLS)
         if name == "terminal":
             terminal_call = read_terminal(given)
             tools = self._open()
-            made = await self._tried(do_terminal(tools, terminal_call, 0 if self._push else tools.limits.notices + 1))
+            notices = 0 if self._push else tools.limits.notices + 1
+            made = await self._tried(do_terminal(tools, terminal_call, notices, process_id))
         elif name == "process":
             process_call = read_process(given)
             tools = self._open()

@@ -30,23 +30,26 @@ _END_TIMEOUT = 1.5
 _AFTER_INTERRUPT = "see what the user wants now"
 
 
-async def terminal(tools: ToolSession, call: TerminalCall, notices: int) -> Answer:
-    """At most `notices` notices are claimed. Raises HoldfastError, ToolRefusal."""
+async def terminal(tools: ToolSession, call: TerminalCall, notices: int, process_id: str | None = None) -> Answer:
+    """At most `notices` notices are claimed. `process_id`: that of the process, chosen by the caller.
+
+    Raises HoldfastError, ToolRefusal.
+    """
     if call.background:
         with tools.reported("terminal") as outcome:
-            outcome[0] = await _background(tools, call)
+            outcome[0] = await _background(tools, call, process_id)
             return outcome[0]
-    return await _foreground(tools, call, notices)
+    return await _foreground(tools, call, notices, process_id)
 
 
-async def _background(tools: ToolSession, call: TerminalCall) -> Answer:
+async def _background(tools: ToolSession, call: TerminalCall, process_id: str | None) -> Answer:
     cwd, notes = await tools.read(_directory, tools, call)
     deadline = call.timeout or None
     if deadline is not None:
         notes.append(f"it is killed after {deadline:g} s")
     mark = secrets.token_hex(8)
     is_silent = not (call.notify or call.watch or call.check_interval)
-    options = _options(tools, call, cwd, {CALL: mark})
+    options = _options(tools, call, cwd, {CALL: mark}, process_id)
     options |= {"notify": "any" if call.notify else "never" if is_silent else None, "deadline": deadline}
     options |= {"watch": call.watch or None, "check_interval": call.check_interval, "stdin": not call.pty}
     try:
@@ -65,13 +68,15 @@ async def _background(tools: ToolSession, call: TerminalCall) -> Answer:
     return about(process, next, note=_note(tools, process, notes))
 
 
-def _options(tools: ToolSession, call: TerminalCall, cwd: str | None, labels: dict[str, str]) -> dict[str, Any]:
+def _options(
+    tools: ToolSession, call: TerminalCall, cwd: str | None, labels: dict[str, str], process_id: str | None
+) -> dict[str, Any]:
     """Of a start that is judged first, in an environment without secrets."""
-    own = {"cwd": cwd, "pty": call.pty, "labels": labels, "sandbox": call.sandbox}
+    own = {"id": process_id, "cwd": cwd, "pty": call.pty, "labels": labels, "sandbox": call.sandbox}
     return {"gate": True, "clean": True, **own, **tools.options}
 
 
-async def _foreground(tools: ToolSession, call: TerminalCall, notices: int) -> Answer:
+async def _foreground(tools: ToolSession, call: TerminalCall, notices: int, process_id: str | None) -> Answer:
     (cwd, notes), trail = await tools.read(_enter, tools, call)
     limits = tools.limits
     window = clamped(call.timeout, limits.window, limits.longest_window, _SHORTEST_WINDOW, notes)
@@ -79,7 +84,7 @@ async def _foreground(tools: ToolSession, call: TerminalCall, notices: int) -> A
         notes.append("watch_patterns and check_interval are for background=true")
     workdir = tools.workdir
     mark = secrets.token_hex(8)
-    options = _options(tools, call, cwd, {CALL: mark, WINDOW: f"{window:g}"})
+    options = _options(tools, call, cwd, {CALL: mark, WINDOW: f"{window:g}"}, process_id)
     # Its end is notified from the start on, so that it is not lost if this program dies; the answer consumes it.
     options |= {"notify": "any", "environ": trail.environ() if trail is not None else None}
     run = tools.client.foreground(

@@ -10,10 +10,7 @@ import asyncio
 import base64
 import contextlib
 import json
-import os
-import secrets
 import shutil
-import signal
 import tempfile
 import threading
 import time
@@ -26,7 +23,7 @@ from grpclib.server import Server
 from modal_proto import api_grpc, api_pb2, task_command_router_grpc
 from modal_proto import task_command_router_pb2 as router_pb2
 
-from tests.places.clouds.e2b_server import tree
+from tests.places.clouds.http_service import HostedSandbox, new_name
 
 TOKEN, SECRET = "ak-0123456789abcdef", "as-fedcba9876543210"
 _STATUS = api_pb2.GenericResult
@@ -60,23 +57,18 @@ class ModalCommand:
             self.changed.notify_all()
 
 
-class ModalSandbox:
+class ModalSandbox(HostedSandbox):
     def __init__(self, root: Path, tags: dict[str, str], idle: float) -> None:
-        self.id = f"sb-{secrets.token_hex(13)}"
+        super().__init__(root, tags, "MODAL_SANDBOX_ID", new_name("sb-"))
         self.task = f"ta-{self.id}"
-        self.tags = tags
         self.idle = idle
         self.used_at = time.monotonic()
-        self.created_at = time.time()
-        self.home = root / self.id
-        self.home.mkdir()
         self.commands: dict[str, ModalCommand] = {}
 
     async def start(self, words: list[str], directory: str) -> ModalCommand:
-        environ = {"HOME": str(self.home), "PATH": os.environ["PATH"], "MODAL_SANDBOX_ID": self.id}
         process = await asyncio.create_subprocess_exec(
             *words,
-            env=environ,
+            env=self.environ,
             cwd=directory or self.home,
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
@@ -90,27 +82,16 @@ class ModalSandbox:
             self.used_at = time.monotonic()
         return time.monotonic() - self.used_at > self.idle
 
-    def pids(self) -> set[int]:
-        return tree(f"MODAL_SANDBOX_ID={self.id}")
-
-    def end(self) -> None:
-        end = time.monotonic() + 10
-        while (pids := self.pids()) and time.monotonic() < end:
-            for pid in pids:
-                with contextlib.suppress(ProcessLookupError):
-                    os.kill(pid, signal.SIGKILL)
-        shutil.rmtree(self.home, ignore_errors=True)
-
 
 class ModalServer:
-    """`is_down`: each request is refused, as by a service that is unavailable."""
+    """While there is trouble, each request is refused, as by a service that is unavailable."""
 
     def __init__(self) -> None:
         self.directory = Path(tempfile.mkdtemp(prefix="hf-modal-"))
         self.sandboxes: dict[str, ModalSandbox] = {}
         self.created: list[Any] = []
         self.commands: list[ModalCommand] = []
-        self.is_down = False
+        self.trouble: int | None = None
         self.key_file = self.directory / "key"
         self.key_file.touch(0o600)
         self.key_file.write_text(f"{TOKEN}:{SECRET}\n")
@@ -157,6 +138,13 @@ class ModalServer:
         if (sandbox := self.sandboxes.pop(name, None)) is not None:
             sandbox.end()
 
+    def reset(self) -> None:
+        """As it was at first."""
+        self.trouble = None
+        for name in list(self.sandboxes):
+            self.end(name)
+        self.created.clear()
+
     def close(self) -> None:
         asyncio.run_coroutine_threadsafe(self._finish(), self._loop).result(30)
         self._loop.call_soon_threadsafe(self._loop.stop)
@@ -188,7 +176,7 @@ class _Servicer:
 
     def _method(self, target: Any, name: str) -> Any:
         async def answer(_: Any, stream: Any) -> None:
-            if target.server.is_down:
+            if target.server.trouble is not None:
                 raise GRPCError(Status.UNAVAILABLE, "the service is down")
             found = getattr(target, name, None)
             if found is None:
@@ -263,15 +251,15 @@ class _Api:
     async def SandboxListV2(self, request: Any, stream: Any) -> None:
         wanted = {tag.tag_name: tag.tag_value for tag in request.tags}
         found = [
-            api_pb2.SandboxInfo(id=one.id, created_at=one.created_at)
+            api_pb2.SandboxInfo(id=one.id, created_at=one.started_at)
             for one in self.server.sandboxes.values()
-            if wanted.items() <= one.tags.items()
-            and not (request.before_timestamp and one.created_at >= request.before_timestamp)
+            if wanted.items() <= one.labels.items()
+            and not (request.before_timestamp and one.started_at >= request.before_timestamp)
         ]
         await stream.send_message(api_pb2.SandboxListResponse(sandboxes=found))
 
     async def SandboxTagsGetV2(self, request: Any, stream: Any) -> None:
-        tags = self._sandbox(request.sandbox_id).tags
+        tags = self._sandbox(request.sandbox_id).labels
         protos = [api_pb2.SandboxTag(tag_name=name, tag_value=value) for name, value in tags.items()]
         await stream.send_message(api_pb2.SandboxTagsGetResponse(tags=protos))
 

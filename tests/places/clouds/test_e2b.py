@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import subprocess
-import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -19,62 +17,13 @@ from holdfast.errors import BadValue
 from holdfast.places.clouds import CloudBackend
 from holdfast.places.clouds.e2b import E2bBackend
 from tests.places.clouds.e2b_server import KEY, E2bServer, FakeSandbox
+from tests.places.clouds.instance import Instance
 from tests.support import end_instance, eventually
 
 pytest.importorskip("e2b")
 
 COUNT = "for i in $(seq 1 200); do echo line $i; sleep 0.01; done; exit 7"
 LINES = "".join(f"line {number}\n" for number in range(1, 201))
-
-
-class Instance:
-    def __init__(self, directory: Path, server: E2bServer) -> None:
-        self.home = directory / "home"
-        self.home.mkdir(mode=0o700)
-        self.server = server
-        self.configure(api_key_file=str(server.key_file))
-
-    def configure(self, **options: Any) -> None:
-        variables = options.pop("env", {})
-        lines = [f"{name} = {json.dumps(value)}" for name, value in options.items()]
-        lines += ["[backends.e2b.env]", *(f"{name} = {json.dumps(value)}" for name, value in variables.items())]
-        (self.home / "config.toml").write_text("\n".join(["[backends.e2b]", *lines, ""]), encoding="utf-8")
-
-    def __call__(self, *arguments: str, code: int | None = 0, given: str | None = None) -> str:
-        done = subprocess.run(
-            [sys.executable, "-m", "holdfast", *arguments],
-            capture_output=True,
-            text=True,
-            env={**os.environ, "HOLDFAST_HOME": str(self.home), **self.server.environ},
-            timeout=60,
-            cwd="/usr",
-            **({"stdin": subprocess.DEVNULL} if given is None else {"input": given}),
-        )
-        assert code is None or done.returncode == code, (arguments, done.returncode, done.stdout, done.stderr)
-        return done.stdout + done.stderr
-
-    def json(self, *arguments: str) -> Any:
-        return json.loads(self(*arguments, "--json"))
-
-    def start(self, *arguments: str) -> str:
-        return self("run", "-d", "--backend", "e2b", *arguments).splitlines()[0]
-
-    def status(self, process: str) -> str:
-        return str(self.json("inspect", process)["status"])
-
-    def has_ended(self, process: str) -> bool:
-        return self.status(process) == "ended"
-
-    def shown(self) -> dict[str, Any]:
-        return dict(next(one for one in self.json("backends") if one["name"] == "e2b"))
-
-    def sandbox(self) -> FakeSandbox:
-        (found,) = self.server.sandboxes.values()
-        return found
-
-    def notice(self) -> dict[str, Any]:
-        (found,) = self.json("inbox", "--wait", "10")
-        return dict(found)
 
 
 @pytest.fixture(scope="module")
@@ -86,7 +35,7 @@ def server() -> Iterator[E2bServer]:
 
 @pytest.fixture
 def hf(tmp_path: Path, server: E2bServer) -> Iterator[Instance]:
-    instance = Instance(tmp_path, server)
+    instance = Instance(tmp_path, "e2b", server)
     yield instance
     server.trouble = None
     end_instance(str(instance.home))
@@ -106,7 +55,7 @@ def test_a_command_runs_there_and_later_ones_in_the_same_sandbox(hf: Instance) -
     assert lines[0] == str(sandbox.home)
     assert {"FLOWERS=roses", "GIVEN=here", sandbox.mark} <= set(lines)
     assert not any(line.startswith("HOLDFAST_HOME=") or KEY in line for line in lines)
-    assert set(sandbox.metadata) == {"holdfast.instance", "holdfast.place"}
+    assert set(sandbox.labels) == {"holdfast.instance", "holdfast.place"}
     assert hf("run", "-i", "--backend", "e2b", "cat", given="typed") == "typed"
     assert hf.sandbox() is sandbox
     hf("run", "--backend", "e2b", "--task", "other", "true")

@@ -18,7 +18,12 @@ if TYPE_CHECKING:
 
 VERB = Verb(
     "dashboard",
-    synopsis=["dashboard [--print | --no-open] [--read-only] [--port N] [--json]", "dashboard --stop"],
+    synopsis=[
+        "dashboard [--print | --no-open] [--read-only] [--port N] [--json]",
+        "dashboard --listen IP:PORT --cert FILE --key FILE [--print | --no-open] [--read-only] [--json]",
+        "dashboard --print-token [--json]",
+        "dashboard --stop",
+    ],
     about="""
         Opens the dashboard in the browser: what runs, whose it is and what needs you, with logs and terminals. The
         daemon serves it on the loopback address; no other process is started.
@@ -26,7 +31,12 @@ VERB = Verb(
         The link that it prints works once, within 10 minutes. The page then stays open over restarts of the browser
         tab and of the daemon, for 30 days. A link with --read-only opens a page that can only look.
 
-        --stop ends all pages and links, and closes the port, which HTTP clients use as well (holdfast daemon http).
+        Other machines reach it with --listen, which needs a certificate for TLS; without one it is refused.
+
+        --print-token prints HOLDFAST_BUS_URL and HOLDFAST_BUS_TOKEN for a program that publishes events: its token can
+        do nothing else.
+
+        --stop ends all pages and links, and closes the ports, which HTTP clients use as well (holdfast daemon http).
         See docs/dashboard.md.
     """,
     options=[
@@ -36,6 +46,10 @@ VERB = Verb(
         Option(
             "--port", metavar="N", convert=count, help="The port to listen on. Default: 7333, or the next free one."
         ),
+        Option("--listen", metavar="IP:PORT", help="Listen for other machines as well, with TLS."),
+        Option("--cert", metavar="FILE", help="The certificate and its chain, in PEM form."),
+        Option("--key", metavar="FILE", help="The key of the certificate, without a password."),
+        Option("--print-token", help="Print the address and the token for a program that publishes events."),
         Option("--stop", help="End all pages, and stop listening."),
         JSON,
     ],
@@ -55,22 +69,36 @@ _TIME_LIMIT = 60.0
 
 def run(given: Given) -> int:
     given.only()
-    if given.stop and (given.print or given.no_open or given.read_only or given.port is not None):
-        raise BadValue("--stop goes alone", next=given.usage)
-    ask = {"what": "close"} if given.stop else {"port": given.port, "read_only": given.read_only}
-    reply = _ask(ask)
+    opens = given.print or given.no_open or given.read_only or given.listen or given.cert or given.key
+    if sum((given.stop, given.print_token, bool(opens or given.port is not None))) > 1:
+        raise BadValue("--stop and --print-token go alone", next=given.usage)
+    if given.listen is not None and given.port is not None:
+        raise BadValue("--port is for 127.0.0.1", next="give the port in --listen IP:PORT")
+    if given.listen is None and (given.cert or given.key):
+        raise BadValue("--cert and --key go with --listen", next=given.usage)
+    reply = _ask(_request(given))
     if given.json:
         console.out_json(reply)
-        return 0
-    if given.stop:
+    elif given.stop:
         console.say("all pages of the dashboard are closed; HTTP is served on the Unix socket only")
-        return 0
-    console.out(reply["link"])
-    if not reply["is_built"]:
-        console.say("this installation has no page to show: run ./scripts/setup in a clone, or install a wheel")
-    if not given.print:
-        _open(given, reply)
+    elif given.print_token:
+        console.out(f"HOLDFAST_BUS_URL={reply['url']}")
+        console.out(f"HOLDFAST_BUS_TOKEN={reply['token']}")
+    else:
+        console.out(reply["link"])
+        if not reply["is_built"]:
+            console.say("this installation has no page to show: run ./scripts/setup in a clone, or install a wheel")
+        if not given.print:
+            _open(given, reply)
     return 0
+
+
+def _request(given: Given) -> Message:
+    if given.stop or given.print_token:
+        return {"what": "close" if given.stop else "token"}
+    # The daemon works in another directory.
+    files = {name: os.path.abspath(path) for name in ("cert", "key") if (path := getattr(given, name))}
+    return {"port": given.port, "read_only": given.read_only, "listen": given.listen, **files}
 
 
 def _ask(ask: Message) -> Message:

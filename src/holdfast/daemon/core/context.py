@@ -20,7 +20,7 @@ from holdfast.daemon.core.tasks import BackgroundTasks
 from holdfast.daemon.listener.accepting import BoundOrigin, CallerAncestry
 from holdfast.daemon.listener.bridges import Bridges
 from holdfast.daemon.listener.page_access import PageAccess
-from holdfast.daemon.listener.tcp import TcpListener
+from holdfast.daemon.listener.tcp import TcpListener, TlsListener
 from holdfast.daemon.notices.event_stream import EventStream
 from holdfast.daemon.notices.inbox import SessionInboxes
 from holdfast.daemon.notices.sessions import SessionOwnership
@@ -77,6 +77,7 @@ class DaemonContext:
     screens: ProcessScreens
     secrets: KnownSecrets
     tcp: TcpListener
+    tls: TlsListener
     pages: PageAccess
     mcp: McpWorker
     watch_worker: WatchWorker

@@ -6,13 +6,15 @@ import asyncio
 import contextlib
 import os
 
+from holdfast import light_json
 from holdfast.daemon.core.context import Call, DaemonContext, Message
 from holdfast.daemon.core.ending import end
 from holdfast.errors import BadValue, NotNow, Unreachable
-from holdfast.model.addresses import Address, parse_address
+from holdfast.model.addresses import Address, parse_address, parse_any_address
 from holdfast.model.process_rules import end_with_daemon
-from holdfast.ops.daemon import Dashboard, Http, Redact, Status, Stop
+from holdfast.ops.daemon import Dashboard, Http, Redact, ShowSettings, Status, Stop
 from holdfast.places.keeper_link import Refused
+from holdfast.settings import declared
 from holdfast.version import VERSION
 
 _KEEPER_TIMEOUT = 1.0
@@ -76,14 +78,30 @@ async def dashboard(context: DaemonContext, call: Call, ask: Dashboard) -> Messa
     """A link whose key is on disk, and the listener that serves it; or none any more."""
     from holdfast.dashboard import is_built
 
-    is_there = is_built(context.settings.dashboard_files)
+    reply: Message = dict.fromkeys(("link", "url", "until", "token"))
+    reply["is_built"] = is_built(context.settings.dashboard_files)
     if ask.what == "close":
         await context.pages.close()
         await context.tcp.shut()
-        return {"link": None, "url": None, "until": None, "is_built": is_there}
-    address = await _dashboard_address(context, ask.port)
+        await context.tls.shut()
+        return reply
+    reply["url"] = (
+        (await _dashboard_address(context, ask.port)).url if ask.listen is None else await _open_tls(context, ask)
+    )
+    if ask.what == "token":
+        return {**reply, "token": context.tcp.publish_token}
     key, until = await context.pages.make_key(ask.read_only)
-    return {"link": f"{address.url}/#key={key}", "url": address.url, "until": until, "is_built": is_there}
+    return {**reply, "link": f"{reply['url']}/#key={key}", "until": until}
+
+
+async def _open_tls(context: DaemonContext, ask: Dashboard) -> str:
+    """Listen for other machines, and on loopback as well, for programs of this one. The URL; raises BadValue."""
+    address = parse_any_address(str(ask.listen))
+    if ask.cert is None or ask.key is None:
+        what = f"{address} can be reached from other machines: that needs TLS"
+        raise BadValue(what, next="give a certificate: --cert FILE --key FILE")
+    await context.tls.open_tls(address, ask.cert, ask.key)
+    return str(context.tls.url)
 
 
 async def _dashboard_address(context: DaemonContext, port: int | None) -> Address:
@@ -120,3 +138,23 @@ async def redact(context: DaemonContext, call: Call, ask: Redact) -> Message:
     if ask.texts is None:
         raise BadValue("the texts are missing")
     return {"texts": await context.secrets.mask(ask.texts, call.owner if call.is_strict else None)}
+
+
+async def show_settings(context: DaemonContext, call: Call, ask: ShowSettings) -> Message:
+    """The values in use: a change of the file counts after a restart of the daemon."""
+    shown = [
+        {
+            "key": key,
+            "kind": one.kind,
+            "value": _written(getattr(context.settings, key)),
+            "default": _written(one.default),
+            "about": one.help,
+        }
+        for key, one in declared().items()
+        if isinstance(one.default, (str, int, float)) and "password" not in key
+    ]
+    return {"config": context.paths.config, "settings": shown}
+
+
+def _written(value: object) -> str:
+    return value if isinstance(value, str) else light_json.dumps(value)

@@ -10,10 +10,14 @@ from holdfast.errors import BadValue
 from holdfast.model.events import Event, Receipt
 from holdfast.ops.events import Events, Publish
 from holdfast.ops.kinds import SecondsKind, TextKind
+from holdfast.ops.processes import ProcessEvents
 from holdfast.wire.relay import LONGEST_TOPIC, is_topic, payload_fault
 
 _TOPIC = TextKind({"longest": LONGEST_TOPIC, "required_text": True})
 _TIME = SecondsKind({})
+
+#: An event may have a time shortly before that of the request that it belongs to.
+_EARLIER = 60.0
 
 
 async def handle(context: DaemonContext, call: Call, ask: Events) -> Message:
@@ -41,6 +45,9 @@ async def publish(context: DaemonContext, call: Call, ask: Publish) -> Message:
     _check_envelope(fields)
     if (fault := payload_fault(fields)) is not None:
         raise BadValue(fault)
+    if ask.transient:
+        context.stream.publish_transient(ask.topic, fields)
+        return {"seq": 0}
     receipt = Receipt()
     await context.store.record([Event(ask.topic, time.time(), fields, receipt=receipt)])
     return {"seq": receipt.seq}
@@ -70,3 +77,12 @@ def _check_envelope(fields: Message) -> None:
         _TOPIC.check(fields["src"], "src")
     if "ts" in fields:
         _TIME.check(fields["ts"], "ts")
+
+
+async def of_process(context: DaemonContext, call: Call, ask: ProcessEvents) -> Message:
+    """Those that are on disk, found by the id of the process in them."""
+    process = context.registry.identify(ask.process)
+    found = await context.store.events_of(process.id, process.meta.requested_at - _EARLIER, ask.before, ask.limit + 1)
+    events = ({**one.envelope, "seq": one.seq} for one in found)
+    about = [event for event in events if process.id in (event.get("id"), event.get("process"))]
+    return {"events": about[-ask.limit :], "more": len(found) > ask.limit}

@@ -1,4 +1,4 @@
-"""list, inspect, top: process objects, and the resources that processes use."""
+"""list, inspect, top, glance: process objects, and the resources that processes use."""
 
 from __future__ import annotations
 
@@ -13,13 +13,14 @@ from typing import Any
 
 from holdfast.daemon.core.context import Call, DaemonContext, Message
 from holdfast.daemon.core.registry import state_token, status_of
+from holdfast.daemon.streams.tails import last_line
 from holdfast.errors import BadValue, Unreachable
 from holdfast.model import events, prompts, stalls
 from holdfast.model.lifecycle import Ended, reason
-from holdfast.model.process import HeldProcess, is_id
+from holdfast.model.process import HeldProcess, ProcessId, is_id
 from holdfast.model.usage import Track
 from holdfast.ops.declare import Required
-from holdfast.ops.processes import Counts, Inspect, List, Top
+from holdfast.ops.processes import Counts, Glance, Inspect, List, Top
 from holdfast.ops.start import Start
 from holdfast.places.keeper_link import Refused
 from holdfast.secrets.environment import secret_names
@@ -186,6 +187,22 @@ async def top(context: DaemonContext, call: Call, ask: Top) -> Message:
         "cpu_percent": sum(track.cpu_percent or 0.0 for _, track in rows),
         "rss_bytes": sum(track.rss_bytes or 0 for _, track in rows),
     }
+
+
+async def glance(context: DaemonContext, call: Call, ask: Glance) -> Message:
+    """Process objects with figures that are a second old at most, and last lines. Unknown ids are no error."""
+    named = [(name, context.registry.get(ProcessId(name))) for name in dict.fromkeys(ask.processes)]
+    found = [one for _, one in named if one is not None and call.sees(one.meta.session)]
+    running = [one for one in found if one.is_running and not one.is_queued]
+    await asyncio.gather(*(place.usage.rate(held) for place, held in context.places.grouped(running)))
+    shown = await context.show_fresh(found, used=_LIST_USAGE_AGE)
+    now, rows = time.monotonic(), []
+    for process, one in zip(found, shown, strict=True):
+        track = context.place_of(process).usage.tracks.get(process.id) if process.is_running else None
+        use = {"cpu_percent": track and track.cpu_percent, "history": _history(track or Track(), now, ask.history)}
+        rows.append({**one, **use, "last_line": await last_line(context, process, one["output_bytes"])})
+    known = {one.id for one in found}
+    return {"processes": rows, "unknown": [name for name, _ in named if name not in known]}
 
 
 def _row(context: DaemonContext, process: HeldProcess, track: Track, now: float, samples: int) -> Message:

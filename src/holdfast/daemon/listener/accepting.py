@@ -15,7 +15,7 @@ import socket
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from holdfast.daemon.core.log import note
 from holdfast.daemon.core.registry import Registry
@@ -24,10 +24,16 @@ from holdfast.model.process import HeldProcess, ProcessId
 from holdfast.places.base import ExecutionPlace, ProcessInfo
 from holdfast.wire.frames import peer_pidfd
 
+if TYPE_CHECKING:
+    import ssl
+
 #: Accepted in one turn of the loop, so that a burst of connections delays no one else for long.
 _AT_ONCE = 32
 _FIRST_PAUSE = 0.05
 _LONGEST_PAUSE = 1.0
+#: With TLS: handshakes at once, beyond which connections are closed, and the time that each may take.
+_MOST_HANDSHAKES = 200
+_HANDSHAKE_TIMEOUT = 10.0
 #: Failures that are closer together belong to one episode, which is logged once.
 _EPISODE = 60.0
 
@@ -45,9 +51,16 @@ class Accepting:
     for each place in their backlog then.
     """
 
-    def __init__(self, listener: socket.socket, backlog: int, protocol: Callable[[], asyncio.Protocol]) -> None:
+    def __init__(
+        self,
+        listener: socket.socket,
+        backlog: int,
+        protocol: Callable[[], asyncio.Protocol],
+        tls: ssl.SSLContext | None = None,
+    ) -> None:
         self._listener = listener
         self._protocol = protocol
+        self._tls = tls
         self._loop = asyncio.get_running_loop()
         self._pause = _FIRST_PAUSE
         self._failed_at = float("-inf")
@@ -77,6 +90,9 @@ class Accepting:
             except OSError as failed:
                 self._back_off(failed)
                 return
+            if self._tls is not None and len(self._tasks) >= _MOST_HANDSHAKES:
+                accepted.close()
+                continue
             accepted.setblocking(False)
             task = self._loop.create_task(self._begin(accepted), name="accept")
             self._tasks.add(task)
@@ -84,7 +100,10 @@ class Accepting:
 
     async def _begin(self, accepted: socket.socket) -> None:
         try:
-            await self._loop.connect_accepted_socket(self._protocol, accepted)
+            timeout = _HANDSHAKE_TIMEOUT if self._tls is not None else None
+            await self._loop.connect_accepted_socket(
+                self._protocol, accepted, ssl=self._tls, ssl_handshake_timeout=timeout
+            )
         except OSError:
             accepted.close()  # the client has gone
 
@@ -200,7 +219,9 @@ class CallerAncestry:
 
     def _bound(self, process_id: str | None) -> BoundOrigin:
         process = self._registry.get(ProcessId(process_id)) if process_id else None
-        return BoundOrigin(process.meta.session, process.meta.gated) if process is not None else untraced()
+        if process is None:
+            return untraced()
+        return BoundOrigin(process.meta.acts_for or process.meta.session, process.meta.gated)
 
     @contextmanager
     def helping(self, pid: int, process: HeldProcess) -> Iterator[None]:

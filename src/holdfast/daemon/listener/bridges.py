@@ -10,6 +10,9 @@ from contextlib import contextmanager
 from holdfast.store.store import Store
 from holdfast.wire.relay import RelayMessage, read_message
 
+#: Texts that wait for one reader of a channel.
+_MOST_UNREAD = 256
+
 
 class Bridges:
     """Persists the events of bridges, and counts them."""
@@ -21,6 +24,7 @@ class Bridges:
         #: Events received, repeated ones included; frames that were not events.
         self.taken = 0
         self.ignored = 0
+        self._channels: dict[str, set[asyncio.Queue[str | None]]] = {}
 
     @contextmanager
     def connection(self) -> Iterator[None]:
@@ -29,6 +33,28 @@ class Bridges:
             yield
         finally:
             self.connected -= 1
+
+    @contextmanager
+    def channel(self, name: str) -> Iterator[asyncio.Queue[str | None]]:
+        """The texts that come over bridges of this channel, while this lasts; None when the reader is too slow."""
+        texts: asyncio.Queue[str | None] = asyncio.Queue()
+        readers = self._channels.setdefault(name, set())
+        readers.add(texts)
+        try:
+            yield texts
+        finally:
+            readers.discard(texts)
+            if not readers and self._channels.get(name) is readers:
+                del self._channels[name]
+
+    def send(self, channel: str, text: str) -> None:
+        """Pass a text on to the readers of a channel. One that is too slow is cut off."""
+        for texts in list(self._channels.get(channel, ())):
+            if texts.qsize() < _MOST_UNREAD:
+                texts.put_nowait(text)
+            else:
+                self._channels[channel].discard(texts)
+                texts.put_nowait(None)
 
     def take(self, text: str) -> tuple[RelayMessage, asyncio.Future[None]]:
         """The content of a message, and a future that is done when all of it is on disk.

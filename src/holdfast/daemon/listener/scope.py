@@ -86,6 +86,8 @@ def _is_seen(context: DaemonContext, call: Call, event: Message) -> bool:
 def _start(context: DaemonContext, call: Call, ask: Start) -> None:
     if call.is_bound and ask.parent_session is not None:
         raise BadValue("a session gets its parent from outside", next="leave parent_session out")
+    if call.is_strict and ask.acts_for is not None:
+        raise Denied("a connection that is bound to its session starts nothing for another", next="leave acts_for out")
     _own(context, call, ask)
 
 
@@ -147,8 +149,12 @@ def _check_topic(*topics: object) -> None:
     for topic in topics:
         if isinstance(topic, str) and (topic.startswith(_DAEMON_TOPICS) or topic in _SESSION_TOPICS):
             raise Denied(f"{topic[:60]} events are published by the daemon", next="choose another topic")
+        if topic == USER_INPUT:
+            raise Denied("only the user writes to an agent", next="print it: the agent reads the output")
 
 
+#: What the user writes to the agent of a session: a held command must not speak as the user.
+USER_INPUT = "agent.input"
 _DAEMON_TOPICS = ("process.", "notification.", "approval.", "watch.", "sink.", "daemon.", "place.")
 _SESSION_TOPICS = frozenset({"session.start", "session.end", "session.rename", "session.reset"})
 

@@ -14,6 +14,7 @@ from holdfast.daemon.core.context import DaemonContext
 from holdfast.daemon.core.log import note
 from holdfast.daemon.listener.accepting import Accepting, BoundOrigin, Caller, CallerAncestry
 from holdfast.daemon.listener.connection import SocketConnection
+from holdfast.daemon.listener.tcp import TcpListener
 from holdfast.paths import Paths, make_directories
 from holdfast.wire.frames import peer_credentials
 
@@ -44,7 +45,8 @@ class Server:
 
     async def open(self) -> None:
         self._listen()
-        self._context.background.start(self._context.tcp.serve(partial(self._accept_http, tcp=True)), "http")
+        for listener in (self._context.tcp, self._context.tls):
+            self._context.background.start(listener.serve(partial(self._accept_http, tcp=listener)), "http")
 
     def _listen(self) -> None:
         sock = _listen(self._context.paths)
@@ -82,6 +84,7 @@ class Server:
         if self._http is not None:
             self._http.abort()
         self._context.tcp.close()
+        self._context.tls.close()
 
     def _choose(self, transport: asyncio.Transport, first: bytes, caller: Caller) -> asyncio.Protocol | None:
         """The protocol of a client whose first bytes are these: frames begin with 0, HTTP never does.
@@ -93,7 +96,7 @@ class Server:
             transport.abort()
             return None
         if first[:1] != b"\0":
-            self._accept_http(transport, first, caller.origin, tcp=False)
+            self._accept_http(transport, first, caller.origin, tcp=None)
             return None
         connection = SocketConnection(self._context, caller, self._ended)
         self._connections.add(connection)
@@ -101,7 +104,7 @@ class Server:
         return connection
 
     def _accept_http(
-        self, transport: asyncio.Transport, first: bytes, origin: BoundOrigin | None = None, *, tcp: bool
+        self, transport: asyncio.Transport, first: bytes, origin: BoundOrigin | None = None, *, tcp: TcpListener | None
     ) -> None:
         if self._http is not None:
             _hand_over(transport, self._http_protocol(self._http, transport, origin, tcp), first)
@@ -110,7 +113,7 @@ class Server:
             self._context.background.start(self._load_http(transport, first, origin, tcp), "http")
 
     async def _load_http(
-        self, transport: asyncio.Transport, first: bytes, origin: BoundOrigin | None, tcp: bool
+        self, transport: asyncio.Transport, first: bytes, origin: BoundOrigin | None, tcp: TcpListener | None
     ) -> None:
         """In a thread: the import takes a while."""
         try:
@@ -127,9 +130,9 @@ class Server:
             transport.resume_reading()
 
     def _http_protocol(
-        self, http: HttpListener, transport: asyncio.Transport, origin: BoundOrigin | None, tcp: bool
+        self, http: HttpListener, transport: asyncio.Transport, origin: BoundOrigin | None, tcp: TcpListener | None
     ) -> asyncio.Protocol:
-        return http.protocol(origin, partial(self._context.tcp.has_token, transport) if tcp else None)
+        return http.protocol(transport, origin, partial(tcp.has_token, transport) if tcp is not None else None)
 
     def _ended(self, connection: SocketConnection) -> None:
         self._connections.discard(connection)

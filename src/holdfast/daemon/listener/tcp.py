@@ -12,14 +12,17 @@ import os
 import secrets
 import socket
 from collections.abc import Callable
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
-from holdfast import files
+from holdfast import files, light_json
 from holdfast.daemon.core.log import note
 from holdfast.daemon.listener.accepting import Accepting
 from holdfast.errors import BadValue, HoldfastError, NotNow
-from holdfast.model.addresses import Address, parse_address
+from holdfast.model.addresses import Address, parse_address, parse_any_address
 from holdfast.paths import Paths
+
+if TYPE_CHECKING:
+    import ssl
 
 _BACKLOG = 128
 #: Connections of clients that have sent the token: more at once are refused.
@@ -46,6 +49,8 @@ class TcpListener:
         self._without_token: dict[asyncio.Transport, asyncio.TimerHandle] = {}
         #: What clients must send.
         self.token = ""
+        #: What lets a client publish events, and do nothing else.
+        self.publish_token = ""
         #: Where it listens; None while it is closed.
         self.address: Address | None = None
 
@@ -100,6 +105,7 @@ class TcpListener:
         """Replace the token, and close all connections: they were opened with the old one."""
         async with self._lock:
             self.token = _new_token(self._paths.token)
+            self.publish_token = _new_token(self._paths.publish_token)
             for connection in [*self._with_token, *self._without_token]:
                 connection.abort()
 
@@ -110,8 +116,13 @@ class TcpListener:
         for connection in [*self._with_token, *self._without_token]:
             connection.abort()
 
+    async def load_tokens(self) -> None:
+        """Read the tokens, or make them. They wait for the disk."""
+        self.token = await asyncio.to_thread(make_token, self._paths.token)
+        self.publish_token = await asyncio.to_thread(make_token, self._paths.publish_token)
+
     async def _listen(self, address: Address) -> Address:
-        self.token = await asyncio.to_thread(make_token, self._paths.token)  # it waits for the disk
+        await self.load_tokens()
         sock = _bound(address)
         self._server = Accepting(sock, _BACKLOG, lambda: FirstBytes(self))
         self.address = address._replace(port=sock.getsockname()[1])
@@ -140,6 +151,101 @@ class TcpListener:
     def hand_over(self, transport: asyncio.Transport, first: bytes) -> None:
         if self._accept is not None:
             self._accept(transport, first)
+
+
+class TlsListener(TcpListener):
+    """The listener for other machines: only with TLS, and only where the owner gave it an address and a certificate.
+
+    It has the tokens of the listener on loopback.
+    """
+
+    def __init__(self, paths: Paths, loopback: TcpListener) -> None:
+        super().__init__(paths, "")
+        self._loopback = loopback
+        #: Host names of the certificate.
+        self.names: frozenset[str] = frozenset()
+
+    @property
+    def url(self) -> str | None:
+        """How another machine calls it: by a name of the certificate where it listens on every address."""
+        if self.address is None:
+            return None
+        host = self.address.host
+        if host in ("0.0.0.0", "::"):
+            host = next((name for name in sorted(self.names) if "*" not in name), socket.gethostname())
+        return f"https://{Address(host, self.address.port)}"
+
+    async def open_tls(self, address: Address, certificate: str, key: str) -> None:
+        """Listen there, and from now on whenever the daemon runs. Raises BadValue for files that are no certificate."""
+        async with self._lock:
+            context, names = await asyncio.to_thread(_tls, certificate, key)
+            before, self._server = self._server, None
+            if before is not None:  # the same address with another certificate, perhaps
+                before.close()
+            await self._listen_tls(address, context, names)
+            kept = {"address": str(self.address), "certificate": certificate, "key": key}
+            files.replace(self._paths.https_listen, light_json.dumps(kept).encode())
+
+    async def shut(self) -> None:
+        async with self._lock:
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(self._paths.https_listen)
+            self.close()
+
+    async def _reopen(self) -> None:
+        async with self._lock:
+            kept = _remembered_tls(self._paths.https_listen)
+            if kept is not None and self._server is None:
+                address, certificate, key = kept
+                await self._listen_tls(address, *await asyncio.to_thread(_tls, certificate, key))
+
+    async def _listen_tls(self, address: Address, context: ssl.SSLContext, names: frozenset[str]) -> None:
+        await self._loopback.load_tokens()
+        sock = _bound(address)
+        self._server = Accepting(sock, _BACKLOG, lambda: FirstBytes(self), context)
+        self.address, self.names = address._replace(port=sock.getsockname()[1]), names
+        note("https-open", at=self.address)
+
+
+def _remembered_tls(path: str) -> tuple[Address, str, str] | None:
+    """Address, certificate and key that the operation `dashboard` set; None where it set nothing."""
+    try:
+        with open(path, "rb") as file:
+            kept = light_json.load_bytes(file.read())
+        return parse_any_address(str(kept["address"])), str(kept["certificate"]), str(kept["key"])
+    except FileNotFoundError:
+        return None
+    except (ValueError, TypeError, KeyError, BadValue) as broken:
+        note("https-listen-unreadable", why=broken)
+        return None
+
+
+def _tls(certificate: str, key: str) -> tuple[ssl.SSLContext, frozenset[str]]:
+    """The context of a server, and the host names of its certificate. Raises BadValue."""
+    import ssl
+
+    def no_password() -> str:
+        raise ValueError("the key has a password")
+
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    try:
+        context.load_cert_chain(certificate, key, no_password)
+    except (OSError, ValueError) as refused:  # ssl.SSLError is an OSError
+        what = f"cannot use {certificate} and {key}: {getattr(refused, 'strerror', None) or refused}"
+        raise BadValue(what, next="give files in PEM form: the certificate with its chain, and its key") from refused
+    return context, _names_of(certificate)
+
+
+def _names_of(certificate: str) -> frozenset[str]:
+    """Host names of the certificate; none where this Python cannot read them: the IP address still works then."""
+    import ssl
+
+    try:
+        decoded = ssl._ssl._test_decode_cert(certificate)  # type: ignore[attr-defined]
+    except (AttributeError, OSError, ValueError):
+        return frozenset()
+    return frozenset(str(value).lower() for kind, value in decoded.get("subjectAltName", ()) if kind == "DNS")
 
 
 class FirstBytes(asyncio.Protocol):

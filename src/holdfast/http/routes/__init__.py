@@ -5,6 +5,7 @@ from __future__ import annotations
 from holdfast.http.routes import (
     approvals,
     attach,
+    cast,
     dashboard,
     events,
     files,
@@ -20,7 +21,7 @@ from holdfast.http.routing import Route
 
 _SPECIAL = [
     route
-    for module in (processes, log, files, attach, inbox, events, pub, health, approvals, dashboard, mcp)
+    for module in (processes, log, files, attach, cast, inbox, events, pub, health, approvals, dashboard, mcp)
     for route in module.ROUTES
 ]
 #: A special route takes the place of the one that its operation declares.

@@ -1,8 +1,10 @@
 """/api/v1/processes/{id}/attach: a process's output and input on one WebSocket.
 
 Messages are binary; the first byte is a channel. To the process: 0 is input, 3 is control: `{"type": "resize", "cols",
-"rows"}`, `{"type": "eof"}`, `{"type": "signal", "signal"}`. From it: 1 is output, 2 is stderr of a process with two
-streams, 3 is control: `hello`, `gap`, `exit`, `error`.
+"rows"}`, `{"type": "eof"}`, `{"type": "signal", "signal"}`, `{"type": "ack", "bytes"}`. From it: 1 is output, 2 is
+stderr of a process with two streams, 3 is control: `hello`, `gap`, `exit`, `error`.
+
+A client that acknowledges output is sent no more than it can show: the rest waits in the log.
 """
 
 from __future__ import annotations
@@ -30,6 +32,63 @@ _CHANNELS = {"out": STDOUT, "err": STDERR}
 #: The pause before writing again to a process whose input is full.
 _RETRY_INTERVAL = 0.02
 _PIECE = 64 << 10
+#: Output that may be on its way to a client that acknowledges.
+WINDOW = 256 << 10
+#: Input that may wait for the process: then no more messages are read, and so no more acknowledgements.
+_MOST_WAITING = 1 << 20
+
+
+class FlowControl:
+    """How much was sent and acknowledged, in bytes of output since `hello`."""
+
+    def __init__(self) -> None:
+        self._sent = 0
+        #: None until the client acknowledges for the first time: one that never does gets everything.
+        self._acked: int | None = None
+        self._changed = asyncio.Event()
+
+    def sent(self, size: int) -> None:
+        self._sent += size
+
+    def acknowledge(self, total: object) -> None:
+        """The client has shown this many bytes in sum. Raises BadValue."""
+        if not isinstance(total, int) or isinstance(total, bool) or not 0 <= total <= self._sent:
+            raise BadValue(
+                f"ack needs the bytes that were shown, 0 to {self._sent}", next="count the output since hello"
+            )
+        self._acked = max(self._acked or 0, total)
+        self._changed.set()
+
+    async def permit(self, size: int) -> None:
+        """Wait until this many bytes may be sent."""
+        while self._acked is not None and self._sent - self._acked + size > WINDOW:
+            self._changed.clear()
+            await self._changed.wait()
+
+
+class InputQueue:
+    """Messages of the client that wait for the process, in order."""
+
+    def __init__(self) -> None:
+        self._messages: asyncio.Queue[tuple[int, bytes]] = asyncio.Queue()
+        self._size = 0
+        self._has_space = asyncio.Event()
+        self._has_space.set()
+
+    async def put(self, channel: int, data: bytes) -> None:
+        """Waits while too much is waiting."""
+        await self._has_space.wait()
+        self._size += len(data) + 1
+        self._messages.put_nowait((channel, data))
+        if self._size > _MOST_WAITING:
+            self._has_space.clear()
+
+    async def get(self) -> tuple[int, bytes]:
+        channel, data = await self._messages.get()
+        self._size -= len(data) + 1
+        if self._size <= _MOST_WAITING:
+            self._has_space.set()
+        return channel, data
 
 
 async def attach(request: HttpRequest, socket: WebSocket) -> None:
@@ -41,22 +100,24 @@ async def attach(request: HttpRequest, socket: WebSocket) -> None:
     }
     await socket.accept()
     await socket.control({"type": "hello", "process": request.context.show(process), "offsets": begin})
-    output = asyncio.ensure_future(_output(request, socket, process, begin))
-    inputs = asyncio.ensure_future(_input(request, socket, process))
+    flow, waiting = FlowControl(), InputQueue()
+    output = asyncio.ensure_future(_output(request, socket, process, begin, flow))
+    messages = asyncio.ensure_future(_receive(socket, flow, waiting))
+    inputs = asyncio.ensure_future(_input(request, socket, process, waiting))
     terminal = asyncio.ensure_future(_terminal(request, process, begin["out"]))
     stopping = request.stopping
     try:
-        await asyncio.wait({output, inputs, stopping}, return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait({output, messages, inputs, stopping}, return_when=asyncio.FIRST_COMPLETED)
         if stopping.done():
             raise Unreachable("the daemon is stopping", next="attach again")
-        for task in (inputs, output):
+        for task in (messages, inputs, output):
             if task.done():
                 task.result()
         await socket.close()
     finally:
-        for task in (output, inputs, terminal):
+        for task in (output, messages, inputs, terminal):
             task.cancel()
-        await asyncio.wait({output, inputs, terminal})
+        await asyncio.wait({output, messages, inputs, terminal})
 
 
 async def _terminal(request: HttpRequest, process: HeldProcess, offset: int) -> None:
@@ -72,33 +133,59 @@ async def _begin_offset(request: HttpRequest, process: HeldProcess, stream: str,
     return int(reply["total"] if offset is None else reply["start"])
 
 
-async def _output(request: HttpRequest, socket: WebSocket, process: HeldProcess, begin: dict[str, int]) -> None:
+async def _output(
+    request: HttpRequest, socket: WebSocket, process: HeldProcess, begin: dict[str, int], flow: FlowControl
+) -> None:
     replies = await asyncio.gather(
-        *(_stream(request, socket, process, stream, offset) for stream, offset in begin.items())
+        *(_stream(request, socket, process, stream, offset, flow) for stream, offset in begin.items())
     )
     ended = request.context.registry.get(process.id) or process
     offsets = {stream: reply["end"] for stream, reply in zip(begin, replies, strict=True)}
     await socket.control({"type": "exit", "process": request.context.show(ended), "offsets": offsets})
 
 
-async def _stream(request: HttpRequest, socket: WebSocket, process: HeldProcess, stream: str, offset: int) -> Message:
+async def _stream(
+    request: HttpRequest, socket: WebSocket, process: HeldProcess, stream: str, offset: int, flow: FlowControl
+) -> Message:
+    #: Where the next byte to be sent begins.
     reach = offset
 
     async def send(stream: str, offset: int, data: bytes) -> None:
+        """May be cancelled when the process ends, and called again with what was sent in part."""
         nonlocal reach
-        if offset != reach:
+        if offset > reach:
             await socket.control({"type": "gap", "stream": stream, "from": reach, "to": offset})
-        reach = offset + len(data)
-        await socket.send(_CHANNELS[stream], data)
+            reach = offset
+        data = data[reach - offset :]
+        for at in range(0, len(data), _PIECE):
+            piece = data[at : at + _PIECE]
+            await flow.permit(len(piece))
+            flow.sent(len(piece))
+            await socket.send(_CHANNELS[stream], piece)
+            reach += len(piece)
 
     ask = {"process": process.id, "stream": stream, "from": offset, "follow": True}
     return await follow(request, ask, send, to_exit=True)
 
 
-async def _input(request: HttpRequest, socket: WebSocket, process: HeldProcess) -> None:
-    """Handle the client's messages one after the other. While one waits, no more is read."""
+async def _receive(socket: WebSocket, flow: FlowControl, waiting: InputQueue) -> None:
+    """Read the client's messages: what it acknowledges counts at once, everything else in turn."""
     while True:
         channel, data = await socket.receive()
+        control = _read_control(data) if channel == CONTROL else None
+        if control is None or control.get("type") != "ack":
+            await waiting.put(channel, data)
+            continue
+        try:
+            flow.acknowledge(control.get("bytes"))
+        except BadValue as error:
+            await socket.control({"type": "error", **error.to_wire()})
+
+
+async def _input(request: HttpRequest, socket: WebSocket, process: HeldProcess, waiting: InputQueue) -> None:
+    """Handle the client's messages one after the other."""
+    while True:
+        channel, data = await waiting.get()
         try:
             if channel == STDIN:
                 await _write(request, process, data)
@@ -124,15 +211,19 @@ async def _write(request: HttpRequest, process: HeldProcess, data: bytes) -> Non
 
 
 async def _control(request: HttpRequest, process: HeldProcess, data: bytes) -> None:
+    control = _read_control(data)
+    ask = _operation(process, control.pop("type", None), control) if control is not None else None
+    if ask is None:
+        raise BadValue("this control message is invalid", next="resize, eof, signal or ack")
+    await request.ask(*ask)
+
+
+def _read_control(data: bytes) -> Message | None:
     try:
         control = light_json.loads(data.decode())
     except (ValueError, RecursionError):
-        control = None
-    kind = control.pop("type", None) if isinstance(control, dict) else None
-    ask = _operation(process, kind, control) if isinstance(control, dict) else None
-    if ask is None:
-        raise BadValue("this control message is invalid", next="resize, eof or signal")
-    await request.ask(*ask)
+        return None
+    return control if isinstance(control, dict) else None
 
 
 def _operation(process: HeldProcess, kind: object, control: Message) -> tuple[str, Message] | None:

@@ -12,13 +12,13 @@ from holdfast.errors import Denied
 from holdfast.http.guard import cookies_of
 from holdfast.http.request import HttpRequest
 from holdfast.http.responses import HttpRefusal, Response, json_response
-from holdfast.http.routing import operation_route
+from holdfast.http.routing import JSON, Success, operation_route
 from holdfast.ops.declare import Operation, Record, Traits, field
 from holdfast.peers import foreign_client
 from holdfast.version import VERSION
 
 if TYPE_CHECKING:
-    from holdfast.ops.kinds import Flag, Text
+    from holdfast.ops.kinds import Flag, Text, Time
 
 _NEXT = "open a new link: holdfast dashboard"
 
@@ -57,6 +57,27 @@ class DashboardLogout(Operation):
     traits = Traits(reads=True, route="POST /dashboard/logout", http_name="logOut")
 
 
+class DashboardLink(Operation):
+    """Make a link for another browser: for a phone, or one that can only look for another person."""
+
+    read_only: Flag = field(False, help="A page that can only look.")
+
+    class Reply(Record):
+        link: Text = field(help="It works once. Its host is that of this request.")
+        until: Time = field(help="Until when it can be opened.")
+
+    traits = Traits(repeatable=False, route="POST /dashboard/links", http_name="makeLink")
+
+
+async def make_link(request: HttpRequest) -> Response:
+    ask = DashboardLink.read(await request.fields())
+    if request.call().is_strict:
+        raise Denied("a connection that is bound to its session makes no links", next="ask the user")
+    key, until = await request.context.pages.make_key(ask.read_only)
+    scheme = "https" if request.is_secure else "http"
+    return json_response({"link": f"{scheme}://{request.header('host')}/#key={key}", "until": until}, 201)
+
+
 async def log_in(request: HttpRequest) -> Response:
     ask = DashboardLogin.read(await request.fields())
     pages = request.context.pages
@@ -72,7 +93,7 @@ async def log_in(request: HttpRequest) -> Response:
         "version": VERSION,
     }
     life = int(opened.session.until - opened.session.began)
-    return json_response(reply, headers=(_cookie(pages.cookie_name, opened.cookie, life),))
+    return json_response(reply, headers=(_cookie(request, opened.cookie, life),))
 
 
 async def _check_user(request: HttpRequest) -> None:
@@ -100,13 +121,14 @@ async def session(request: HttpRequest) -> Response:
 async def log_out(request: HttpRequest) -> Response:
     if request.page is None:  # with the token there is nothing to end
         return Response(204)
-    pages = request.context.pages
-    is_last = await pages.log_out(request.page)
-    return Response(204, headers=(_cookie(pages.cookie_name, "", 0),) if is_last else ())
+    is_last = await request.context.pages.log_out(request.page)
+    return Response(204, headers=(_cookie(request, "", 0),) if is_last else ())
 
 
-def _cookie(name: str, value: str, life: int) -> tuple[str, str]:
-    return "set-cookie", f"{name}={value}; Max-Age={life}; Path=/; HttpOnly; SameSite=Strict"
+def _cookie(request: HttpRequest, value: str, life: int) -> tuple[str, str]:
+    secure = "; Secure" if request.is_secure else ""
+    name = request.context.pages.cookie_name
+    return "set-cookie", f"{name}={value}; Max-Age={life}; Path=/; HttpOnly; SameSite=Strict{secure}"
 
 
 def _user() -> str:
@@ -120,8 +142,14 @@ ROUTES = [
     operation_route(
         DashboardLogin,
         log_in,
-        errors=(413, 415),
+        errors=(413, 415, 507),
         about="No token is needed. The reply sets the cookie. See docs/dashboard.md.",
+    ),
+    operation_route(
+        DashboardLink,
+        make_link,
+        errors=(413, 415, 507),
+        replies={201: Success("The link", {JSON: DashboardLink.Reply})},
     ),
     operation_route(DashboardSession, session),
     operation_route(DashboardLogout, log_out),

@@ -11,22 +11,19 @@ import asyncio
 import contextlib
 import importlib.metadata
 import json
-import math
 import os
-import re
 import select
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from holdfast import files
-from holdfast.errors import BadValue
 from holdfast.extras import install_hint
-from holdfast.model.units import parse_seconds
 from holdfast.places.backend import Backend, BackendState, Options, PlaceSpec, Sandbox, Site
-from holdfast.places.base import PlaceGone, start_program
+from holdfast.places.base import PlaceGone, end_program, start_program
 from holdfast.places.carry import Runtime, make_runtime
 from holdfast.places.mirrored import MirroredPlace
+from holdfast.places.options import Rule, a_file, a_text, a_time, check_options, variables
 from holdfast.places.relay_link import RelayLink, RelayProcess, start_relay
 from holdfast.places.remote import RemoteLogin
 from holdfast_keeper.protocol import Message
@@ -40,68 +37,16 @@ _LONGEST_ANSWER = 1 << 20
 DEFAULT_TIMEOUT = 900.0
 DEFAULT_IDLE = 900.0
 
-Rule = tuple[Callable[[object], Any], Any]
-
 
 class CloudFailed(OSError):
     """The provider cannot be used now. One line, which names the next step."""
 
 
-# Options.
-
-
-def a_text(what: str, pattern: str = r"[^\x00-\x1f\x7f]{1,1000}") -> Callable[[object], str]:
-    """Checks a text; `what` says what it must be."""
-    shape = re.compile(pattern)
-
-    def check(value: object) -> str:
-        if not isinstance(value, str) or not shape.fullmatch(value) or not value.isprintable():
-            raise ValueError(f"must be {what}")
-        return value
-
-    return check
-
-
-def a_time(least: float, most: float) -> Callable[[object], float]:
-    """Checks a time, such as 15m or a number of seconds."""
-
-    def check(value: object) -> float:
-        seconds = parse_seconds(value) if isinstance(value, str) else value
-        is_number = isinstance(seconds, int | float) and not isinstance(seconds, bool) and math.isfinite(seconds)
-        if not is_number or not least <= float(seconds) <= most:  # type: ignore[arg-type]
-            raise ValueError(f"must be a time from {least:g} to {most:g} seconds, such as 15m")
-        return float(seconds)  # type: ignore[arg-type]
-
-    return check
-
-
-def a_flag(value: object) -> bool:
-    if not isinstance(value, bool):
-        raise ValueError("must be true or false")
-    return value
-
-
-def variables(value: object) -> dict[str, str]:
-    if not isinstance(value, dict) or not all(isinstance(one, str) for one in value.values()):
-        raise ValueError("must be a table of texts")
-    for name, content in value.items():
-        if not name or "=" in name or "\0" in name + content or name.startswith("HOLDFAST_"):
-            raise ValueError(f"cannot have the variable {name[:80]!r}")
-    return dict(value)
-
-
-def _file(value: object) -> str:
-    path = os.path.expanduser(value) if isinstance(value, str) and value.isprintable() else ""
-    if not os.path.isabs(path):
-        raise ValueError("must be the absolute path of a file on this machine, or begin with ~/")
-    return path
-
-
 #: Those of every provider. Each option with its check and its default.
 _COMMON: dict[str, Rule] = {
-    "api_key_file": (_file, None),
+    "api_key_file": (a_file, None),
     "api_key_command": (a_text("a command text that prints the key"), None),
-    "cwd": (a_text("an absolute path in the sandbox", r"/[^\x00-\x1f\x7f]{0,999}"), None),
+    "cwd": (a_text("an absolute path in the sandbox", r"/.{0,999}"), None),
     "env": (variables, {}),
     "timeout": (a_time(10, 86400), DEFAULT_TIMEOUT),
     "idle": (a_time(1, 86400 * 30), DEFAULT_IDLE),
@@ -137,9 +82,7 @@ async def _ask(module: str, program: str, request: Message, environ: Mapping[str
     except TimeoutError:
         raise CloudFailed(f"the provider has not answered within {_CALL_BUDGET:g} s") from None
     finally:
-        if child.returncode is None:
-            child.kill()
-            await child.wait()
+        await end_program(child)
     return _answer(output, f"the bridge ended with {child.returncode}")
 
 
@@ -202,9 +145,7 @@ class CloudPlace(MirroredPlace):
         try:
             await asyncio.to_thread(self._converse, relay, self._request(runtime, known))
         except BaseException:
-            with contextlib.suppress(ProcessLookupError):
-                relay.process.kill()
-            await relay.process.wait()
+            await end_program(relay.process)
             for fd in (relay.source, relay.target, relay.errors):
                 os.close(fd)
             raise
@@ -283,21 +224,14 @@ class CloudBackend(Backend):
     """The option that --image sets."""
     key_variable: ClassVar[str]
     """The variable of the API key that the SDK documents."""
+    key_step: ClassVar[str] = (
+        "needs an API key (write it to a file of mode 600, and name that as api_key_file in [backends.{name}])"
+    )
+    """What to do without a key."""
 
     def check_options(self, given: Options) -> dict[str, Any]:
-        rules = {**_COMMON, **self.rules}
-        options = {name: default for name, (_, default) in rules.items()}
         renamed = {self.image if name == "image" else name: value for name, value in given.items()}
-        for name, value in {**self.table, **renamed}.items():
-            if name not in rules:
-                known = ", ".join(sorted(rules))
-                raise BadValue(f"the backend {self.name} has no option {name[:80]!r}", next=f"its options are {known}")
-            try:
-                options[name] = rules[name][0](value)
-            except (ValueError, BadValue) as wrong:
-                why = wrong.message if isinstance(wrong, BadValue) else str(wrong)
-                raise BadValue(f"{name} of the backend {self.name} {why}", next="see holdfast docs clouds") from None
-        return options
+        return check_options(self.name, self.table, renamed, {**_COMMON, **self.rules}, page="clouds")
 
     def open(self, spec: PlaceSpec, site: Site) -> CloudPlace:
         return CloudPlace(self.module, spec, site)
@@ -312,10 +246,13 @@ class CloudBackend(Backend):
         path = options["api_key_file"]
         if path is not None and not os.path.isfile(path):
             return BackendState("unusable", f"there is no file {path} (api_key_file in [backends.{self.name}])")
-        if path is None and options["api_key_command"] is None and self.key_variable not in environ:
-            step = f"write it to a file of mode 600, and name that as api_key_file in [backends.{self.name}]"
-            return BackendState("unusable", f"needs an API key ({step})")
+        if path is None and options["api_key_command"] is None and not self.has_own_key(environ):
+            return BackendState("unusable", self.key_step.format(name=self.name))
         return BackendState("ready", f"{self.package} {version}")
+
+    def has_own_key(self, environ: Mapping[str, str]) -> bool:
+        """Whether the SDK finds a key without the options."""
+        return self.key_variable in environ
 
     async def sandboxes(self, site_instance: str, environ: Mapping[str, str]) -> list[Sandbox]:
         if (await self.state(environ)).state != "ready":

@@ -78,10 +78,19 @@ class CloudSession(ABC):
     """As the provider knows it."""
     complaint: str = ""
     """What the command of `start` has written to stderr last, at most LONGEST_COMPLAINT characters."""
+    is_terminal: ClassVar[bool] = False
+    """Whether the streams of `start` are a terminal: then the program there waits until its lines are confirmed."""
 
-    @abstractmethod
     def run(self, command: str) -> str:
         """What a command text prints on stdout. Raises BridgeFailed when it ends with an error."""
+        code, output, errors = self.execute(command)
+        if code != 0:
+            raise BridgeFailed(f"a command in the sandbox {self.name} failed: {_one_line(errors)}")
+        return output
+
+    @abstractmethod
+    def execute(self, command: str) -> tuple[int, str, str]:
+        """The exit code of a command text, its stdout and its stderr."""
 
     @abstractmethod
     def upload(self, path: str, data: bytes) -> None:
@@ -98,10 +107,6 @@ class CloudSession(ABC):
     @abstractmethod
     def receive(self) -> Iterator[bytes]:
         """What it writes to stdout, until it ends."""
-
-    @abstractmethod
-    def close(self) -> None:
-        """Close its stdin."""
 
     @abstractmethod
     def prolong(self) -> None:
@@ -167,7 +172,7 @@ def main(client: type[CloudClient]) -> None:
         text = _one_line(str(failed)) or type(failed).__name__
         text = text if isinstance(failed, BridgeFailed) else f"{backend}: {text}"
         say({"error": text})
-        _leave(text)
+        leave(text)
     os._exit(0)
 
 
@@ -302,13 +307,13 @@ class _Stream:
             try:
                 self._session.prolong()
             except SandboxEnded as ended:
-                _leave(str(ended))
+                leave(str(ended))
             except Exception as failed:  # noqa: BLE001 - the next one may be answered
                 sys.stderr.write(f"the sandbox was not prolonged: {_one_line(str(failed))}\n")
         self._heard_at = time.monotonic()
         while (left := self._heard_at + SILENCE_LIMIT - time.monotonic()) > 0:
             time.sleep(left)
-        _leave("the program in the sandbox does not end")
+        leave("the program in the sandbox does not end")
 
     def _receive(self) -> None:
         decoder, has_begun = TextDecoder(), False
@@ -317,15 +322,19 @@ class _Stream:
             data = decoder.feed(text)
             write_all(self._target, data)
             has_begun = has_begun or bool(data)
+            if self._session.is_terminal:
+                self._session.send(decoder.confirm())
+            if decoder.has_ended:
+                os._exit(0)
         if self._has_closed.is_set():
             os._exit(0)
         lines = [] if has_begun else self._session.complaint.strip().splitlines()
-        _leave(lines[-1] if lines else "the connection to the sandbox was cut")
+        leave(lines[-1] if lines else "the connection to the sandbox was cut")
 
     def _send(self) -> None:
         try:
             self._send_all()
-        except Exception:
+        except Exception:  # SDKs raise all kinds of errors
             time.sleep(_REASON_PAUSE)  # where the program has ended, the other thread knows why
             raise
 
@@ -337,7 +346,7 @@ class _Stream:
             data = os.read(0, _READ_SIZE) if is_ready else b""
             if is_ready and not data:
                 self._has_closed.set()
-                self._session.close()
+                self._session.send(encoder.end())
                 return
             self._session.send(encoder.encode(data))
 
@@ -346,11 +355,11 @@ def _guarded(work: Callable[[], None]) -> None:
     try:
         work()
     except Exception as failed:  # noqa: BLE001 - the top of the thread
-        _leave(str(failed) or type(failed).__name__)
+        leave(str(failed) or type(failed).__name__)
 
 
-def _leave(why: str) -> NoReturn:
-    """The last line on stderr is what the daemon shows."""
+def leave(why: str) -> NoReturn:
+    """End the bridge. The last line on stderr is what the daemon shows."""
     sys.stderr.write(_one_line(why) + "\n")
     sys.stderr.flush()
     os._exit(1)

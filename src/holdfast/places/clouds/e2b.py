@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, ClassVar
 
-from holdfast.places.clouds import CloudBackend, Rule, a_flag, a_text
-from holdfast.places.clouds.bridge import LONGEST_COMPLAINT, BridgeFailed, CloudClient, CloudSession, SandboxEnded, main
+from holdfast.places.clouds import CloudBackend
+from holdfast.places.clouds.bridge import LONGEST_COMPLAINT, CloudClient, CloudSession, SandboxEnded, main
+from holdfast.places.options import Rule, a_flag, a_text
 
 _COMMAND_TIMEOUT = 60.0
 #: Of a copy of the runtime, about 10 MiB.
@@ -33,14 +34,14 @@ class E2bSession(CloudSession):
         self._handle: Any = None
         self.name = str(sandbox.sandbox_id)
 
-    def run(self, command: str) -> str:
+    def execute(self, command: str) -> tuple[int, str, str]:
         from e2b import CommandExitException
 
         try:
             done = self._sandbox.commands.run(command, user=self._options["user"], timeout=_COMMAND_TIMEOUT)
         except CommandExitException as failed:
-            raise BridgeFailed(f"a command in the sandbox {self.name} failed: {failed.stderr.strip()}") from None
-        return str(done.stdout)
+            done = failed
+        return done.exit_code, done.stdout, done.stderr
 
     def upload(self, path: str, data: bytes) -> None:
         self._sandbox.files.write(path, data, user=self._options["user"], request_timeout=_UPLOAD_TIMEOUT)
@@ -64,9 +65,6 @@ class E2bSession(CloudSession):
                 yield stdout.encode()
             elif stderr is not None:
                 self.complaint = (self.complaint + stderr)[-LONGEST_COMPLAINT:]
-
-    def close(self) -> None:
-        self._handle.close_stdin()
 
     def prolong(self) -> None:
         from e2b import SandboxNotFoundException

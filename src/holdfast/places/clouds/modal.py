@@ -7,7 +7,6 @@ runs. The relay is such a command, and it ends a minute after its bridge is gone
 from __future__ import annotations
 
 import hashlib
-import importlib.metadata
 import io
 import os
 import re
@@ -15,10 +14,9 @@ import sys
 from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar
 
-from holdfast.extras import install_hint
-from holdfast.places.backend import BackendState
-from holdfast.places.clouds import CloudBackend, Rule, a_flag, a_text, a_time
+from holdfast.places.clouds import CloudBackend
 from holdfast.places.clouds.bridge import BridgeFailed, CloudClient, CloudSession, SandboxEnded, main
+from holdfast.places.options import Rule, a_flag, a_number, a_text, a_time
 
 _COMMAND_TIMEOUT = 60
 #: Of a copy of the runtime, about 10 MiB.
@@ -28,15 +26,6 @@ _LONGEST_LIFETIME = 86400
 #: The app of Modal that holds the sandboxes.
 _APP = "holdfast"
 _TAG = re.compile(r"[A-Za-z0-9._-]{1,63}")
-
-
-def _a_number(least: float, most: float, what: str) -> Any:
-    def check(value: object) -> float:
-        if not isinstance(value, int | float) or isinstance(value, bool) or not least <= value <= most:
-            raise ValueError(f"must be {what}")
-        return float(value)
-
-    return check
 
 
 class ModalBackend(CloudBackend):
@@ -50,26 +39,16 @@ class ModalBackend(CloudBackend):
         "environment": (a_text("the name of an environment of Modal", r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}"), None),
         "lifetime": (a_time(60, _LONGEST_LIFETIME), float(_LONGEST_LIFETIME)),
         "gpu": (a_text("a GPU, such as A10G or H100:2", r"[A-Za-z0-9][A-Za-z0-9._:!+-]{0,63}"), None),
-        "cpus": (_a_number(0.125, 64, "a number of processors, such as 1.5"), None),
-        "memory": (_a_number(128, 344064, "a number of mebibytes, at least 128"), None),
+        "cpus": (a_number(0.125, 64, "a number of processors, such as 1.5"), None),
+        "memory": (a_number(128, 344064, "a number of mebibytes, at least 128"), None),
         "internet": (a_flag, True),
     }
 
-    async def state(self, environ: Mapping[str, str]) -> BackendState:
-        options = self.check_options({})
-        if options["api_key_file"] or options["api_key_command"]:
-            return await super().state(environ)
-        try:
-            version = importlib.metadata.version(self.package)
-        except importlib.metadata.PackageNotFoundError:
-            return BackendState("unusable", f"needs the package {self.package} ({install_hint(self.package)})")
-        if not os.path.isfile(_configuration(environ)):
-            return BackendState("unusable", "needs a token (modal token new)")
-        return BackendState("ready", f"{self.package} {version}")
+    key_step = "needs a token (modal token new)"
 
-
-def _configuration(environ: Mapping[str, str]) -> str:
-    return environ.get("MODAL_CONFIG_PATH") or os.path.join(environ.get("HOME", "/"), ".modal.toml")
+    def has_own_key(self, environ: Mapping[str, str]) -> bool:
+        configuration = environ.get("MODAL_CONFIG_PATH") or os.path.join(environ.get("HOME", "/"), ".modal.toml")
+        return os.path.isfile(configuration)
 
 
 class ModalSession(CloudSession):
@@ -78,10 +57,10 @@ class ModalSession(CloudSession):
         self._process: Any = None
         self.name = str(sandbox.object_id)
 
-    def run(self, command: str) -> str:
-        return self._run(command, b"", _COMMAND_TIMEOUT)
+    def execute(self, command: str) -> tuple[int, str, str]:
+        return self._execute(command, b"", _COMMAND_TIMEOUT)
 
-    def _run(self, command: str, data: bytes, timeout: int) -> str:
+    def _execute(self, command: str, data: bytes, timeout: int) -> tuple[int, str, str]:
         process = self._sandbox.exec("sh", "-c", command, timeout=timeout)
         source = io.BytesIO(data)
         while chunk := source.read(_CHUNK):
@@ -90,16 +69,15 @@ class ModalSession(CloudSession):
         process.stdin.write_eof()
         process.stdin.drain()
         output = str(process.stdout.read())
-        if process.wait() != 0:
-            why = str(process.stderr.read()).strip()
-            raise BridgeFailed(f"a command in the sandbox {self.name} failed: {why}")
-        return output
+        return process.wait(), output, str(process.stderr.read())
 
     def upload(self, path: str, data: bytes) -> None:
         import shlex
 
         directory, target = shlex.quote(os.path.dirname(path)), shlex.quote(path)
-        self._run(f"mkdir -p {directory} && cat > {target}", data, _UPLOAD_TIMEOUT)
+        code, _, errors = self._execute(f"mkdir -p {directory} && cat > {target}", data, _UPLOAD_TIMEOUT)
+        if code != 0:
+            raise BridgeFailed(f"{path} in the sandbox {self.name} cannot be written: {errors}")
 
     def start(self, command: str) -> None:
         self._process = self._sandbox.exec("sh", "-c", f"exec {command}", text=False)
@@ -113,10 +91,6 @@ class ModalSession(CloudSession):
             yield data.encode() if isinstance(data, str) else data
         errors = self._process.stderr.read()
         sys.stderr.write(errors if isinstance(errors, str) else errors.decode(errors="replace"))
-
-    def close(self) -> None:
-        self._process.stdin.write_eof()
-        self._process.stdin.drain()
 
     def prolong(self) -> None:
         """Only looks whether it has ended: see above."""

@@ -1,0 +1,13 @@
+"""`python -m holdfast.agent SESSION [SINCE]`: the agent of a session. `holdfast agent` starts it as a held process."""
+
+from __future__ import annotations
+
+import sys
+
+from holdfast.secrets.hiding import hide_secrets
+
+if __name__ == "__main__":
+    hide_secrets()
+    from holdfast.agent.service import main
+
+    sys.exit(main(sys.argv[1:]))
