@@ -78,7 +78,8 @@ def test_colours_are_shown_and_copied_text_is_clean(tab: Page) -> None:
         "rgb(231, 233, 236)",
     )
     selected = tab.evaluate(
-        "() => { getSelection().selectAllChildren(document.querySelector('.log-lines')); return getSelection().toString(); }"
+        "() => { const all = getSelection(); all.selectAllChildren(document.querySelector('.log-lines'));"
+        " return all.toString(); }"
     )
     assert [line.strip() for line in selected.splitlines() if line.strip()] == [
         "red plain",
