@@ -121,7 +121,7 @@ def crowd(browser: Browser, tab: Page) -> Iterator[Page]:
     page = open_tab(browser)
     page.route("**/api/v1/processes?*", answer)
     # What is on the screen is not asked of the daemon: it does not know these.
-    page.route("**/api/v1/wait", lambda route: route.fulfill(json={"processes": []}))
+    page.route("**/api/v1/glance", lambda route: route.fulfill(json={"processes": [], "unknown": []}))
     page.reload()
     expect(page.locator(".table-body .row").first).to_be_visible()
     yield page
