@@ -25,6 +25,6 @@ def browser(bundle: None) -> Iterator[Browser]:
 
 
 @pytest.fixture(scope="module")
-def tab(browser: Browser, instance: Path) -> Iterator[Page]:
+def tab(browser: Browser, instance: Path) -> Page:
     """One tab that the tests of a module share; each goes to the page that it needs."""
-    yield open_tab(browser)
+    return open_tab(browser)

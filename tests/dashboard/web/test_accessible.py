@@ -9,7 +9,6 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from tests.dashboard.web.browser import WEB, go, open_tab, start
-from tests.dashboard.web.test_pages import gated
 from tests.support import eventually, run_cli
 
 PAGES = {
@@ -21,7 +20,7 @@ PAGES = {
     "/processes/busy/resources": ".figures",
     "/processes/busy/details": ".card",
     "/approvals": ".approval",
-    "/sessions": ".notices li",
+    "/sessions?session=ci": ".notices li",
     "/events": ".events li",
     "/projects": ".empty",
     "/backends": ".backend",
@@ -33,8 +32,8 @@ PAGES = {
 def furnished(instance: Path) -> None:
     start("echo hello; sleep 1000", "--name", "busy")
     start("bash --norc", "-t", "--name", "shell")
-    run_cli("wait", start("exit 1", "--name", "failed"))
-    gated("git push --force", "agent").wait(timeout=30)
+    start("exit 1", "--name", "failed", "--session", "ci")
+    run_cli("run", "--gate", "--session", "agent", "-c", "git push --force")
     eventually(lambda: run_cli("approvals", "--json").stdout.strip() not in (b"", b"[]"))
 
 

@@ -3,7 +3,7 @@ import { useWindowVirtualizer } from "@tanstack/react-virtual";
 import { useEffect, useLayoutEffect, useRef, useState } from "react";
 import { processes, watchRows } from "../../feed/processes";
 import { useStore } from "../../feed/store";
-import { lines, wantLines } from "../../feed/use";
+import { lastLineOf } from "../../feed/use";
 import { plural } from "../../model/format";
 import { Row } from "./Row";
 import type { Item, SortKey, View } from "./view";
@@ -42,8 +42,7 @@ interface TableProps {
 }
 
 export function Table({ items, view, selected, cursor, onSort, onSelect, onSelectAll }: TableProps) {
-  const { all, version } = useStore(processes);
-  const lastLines = useStore(lines);
+  const { all } = useStore(processes);
   const body = useRef<HTMLDivElement>(null);
   const isPhone = useIsPhone();
   const [margin, setMargin] = useState(0);
@@ -73,7 +72,6 @@ export function Table({ items, view, selected, cursor, onSort, onSelect, onSelec
     watchRows(idsKey ? idsKey.split(" ") : []);
     return () => watchRows([]);
   }, [idsKey]);
-  useEffect(() => wantLines(idsKey ? idsKey.split(" ") : []), [idsKey, version]);
 
   useEffect(() => {
     if (cursor === null) return;
@@ -136,7 +134,7 @@ export function Table({ items, view, selected, cursor, onSort, onSelect, onSelec
               <div key={one.key} role="presentation" className="row-place" style={style}>
                 <Row
                   process={process}
-                  line={lastLines.get(item.id) ?? ""}
+                  line={lastLineOf(process)}
                   isSelected={selected.has(item.id)}
                   isCursor={cursor === item.id}
                   index={one.index}
