@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 from pathlib import Path
 
 import pytest
+from websockets.exceptions import ConnectionClosedOK
 from websockets.sync.client import ClientConnection
 
 from tests.dashboard.page import Page, open_page
@@ -52,7 +54,8 @@ class Terminal:
         assert len(self.output) <= most
 
     def ack(self, size: object) -> None:
-        self.socket.send(bytes((CONTROL,)) + json.dumps({"type": "ack", "bytes": size}).encode())
+        with contextlib.suppress(ConnectionClosedOK):  # the process may end meanwhile
+            self.socket.send(bytes((CONTROL,)) + json.dumps({"type": "ack", "bytes": size}).encode())
 
     @property
     def last(self) -> object:

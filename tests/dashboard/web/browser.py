@@ -20,7 +20,7 @@ from tests.support import run_cli
 ROOT = Path(__file__).parents[3]
 WEB = ROOT / "web"
 #: Milliseconds that a tab waits for what it is asked to do.
-PATIENCE = 15_000
+PATIENCE = 30_000
 
 
 def find_chromium() -> str:
