@@ -1,6 +1,7 @@
 /** The table: only rows on the screen exist, whatever the number of processes. */
 import { useWindowVirtualizer } from "@tanstack/react-virtual";
 import { useEffect, useLayoutEffect, useRef, useState } from "react";
+import { useIsPhone } from "../../components/useIsPhone";
 import { processes, watchRows } from "../../feed/processes";
 import { useStore } from "../../feed/store";
 import { lastLineOf } from "../../feed/use";
@@ -18,18 +19,6 @@ const HEADS: { key: SortKey; label: string; className: string }[] = [
   { key: "memory", label: "Memory", className: "cell-memory number" },
   { key: "age", label: "Age", className: "cell-age number" },
 ];
-
-const phone = matchMedia("(max-width: 760px)");
-
-export function useIsPhone(): boolean {
-  const [isPhone, setPhone] = useState(phone.matches);
-  useEffect(() => {
-    const change = () => setPhone(phone.matches);
-    phone.addEventListener("change", change);
-    return () => phone.removeEventListener("change", change);
-  }, []);
-  return isPhone;
-}
 
 interface TableProps {
   items: Item[];
