@@ -8,7 +8,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Literal
 
-    from holdfast.ops.kinds import Flag, Integer, Number, Object, Seconds, Size, Text, TextsByName, Time
+    from holdfast.ops.kinds import Flag, Integer, Number, Object, Seconds, Size, Text, Time
 
 
 class ProcessFields(Record):
@@ -427,7 +427,7 @@ class PluginFields(Record):
     entry: Text = field(help="Its script, served below `/dashboard-plugins/NAME/`.")
     css: Text | None = field()
     has_api: Flag = field(help="Whether it has a router below `/api/plugins/NAME/`.")
-    integrity: TextsByName = field(help="Hashes of its files, by path.")
+    integrity: Object = field(help="Hashes of its files, by path.")
     source: Literal["user", "shipped"] = field()
     enabled: Flag = field(help="Whether its code runs and its files are served.")
     error: Text | None = field(help="Why it cannot be used.")
