@@ -48,10 +48,11 @@ class ForkServerHook(BuildHookInterface):  # type: ignore[type-arg]
         if compiler is None:
             self.app.display_warning("no C compiler: holdfast will start commands without its fork server, more slowly")
             return
+        fresh = f"build/fork_server.{os.getpid()}"  # of its own: several builds may run in one tree
         for linking in (["-static"], []):  # a static program also runs where the C library is another one
-            command = [*compiler.split(), "-O2", *linking, "-o", f"{_PROGRAM}.new", _SOURCE]
+            command = [*compiler.split(), "-O2", *linking, "-o", fresh, _SOURCE]
             if subprocess.run(command, cwd=self.root, capture_output=True, check=False).returncode == 0:
-                os.replace(f"{self.root}/{_PROGRAM}.new", f"{self.root}/{_PROGRAM}")
+                os.replace(f"{self.root}/{fresh}", f"{self.root}/{_PROGRAM}")
                 build_data["artifacts"].append(_PROGRAM)
                 build_data["pure_python"] = False
                 build_data["tag"] = f"py3-none-{sysconfig.get_platform().replace('-', '_').replace('.', '_')}"

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import json
+import os
 import stat
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
-from websockets.exceptions import InvalidStatus
+from websockets.exceptions import ConnectionClosed, InvalidStatus
 
 import holdfast
+from holdfast.ops.catalog import OPERATIONS
 from tests.dashboard.page import Page, kill_daemon, new_link, open_page, send
 from tests.support import eventually, run_cli
 
@@ -87,6 +90,18 @@ def test_a_page_that_leaves_takes_its_cookie_along(instance: Path) -> None:
     left = page.ask("POST", "/api/v1/dashboard/logout")
     assert left.status == 204 and "Max-Age=0" in left.headers["set-cookie"]
     assert page.ask("GET", SESSION).status == 401
+
+
+def test_the_websockets_of_a_page_end_with_it(instance: Path, page: Page) -> None:
+    leaving = open_page()
+    with leaving.socket("/api/v1/events") as ws, page.socket("/api/v1/events") as other:
+        for one in (ws, other):
+            assert json.loads(one.recv(timeout=10))["type"] == "hello"
+        assert leaving.ask("POST", "/api/v1/dashboard/logout").status == 204
+        with pytest.raises(ConnectionClosed):
+            ws.recv(timeout=10)
+        with pytest.raises(TimeoutError):
+            other.recv(timeout=0.2)
 
 
 def test_wrong_keys(page: Page) -> None:
@@ -280,6 +295,15 @@ def test_a_read_only_page_can_only_look(instance: Path) -> None:
     full.ask("POST", f"{at}/kill", {"grace": 0.1})
 
 
+def test_what_a_read_only_page_may_use_is_declared() -> None:
+    """A new operation is not among them unless it says so."""
+    routes = {name: one.traits for name, one in OPERATIONS.items() if one.traits.route}
+    reading = {name for name, traits in routes.items() if traits.reads}
+    getting = {name for name, traits in routes.items() if traits.route.startswith("GET ")}
+    assert getting - reading == {"get_file", "backend_login"}
+    assert reading - getting == {"wait", "glance", "judge", "redact"}
+
+
 def test_the_token_goes_on_working(instance: Path, page: Page) -> None:
     token = (instance / "token").read_text().strip()
     reply = send(page.host, "GET", SESSION, headers={"Authorization": f"Bearer {token}"})
@@ -295,3 +319,27 @@ def test_a_held_command_makes_no_link(home: Path) -> None:
         process = client.run([sys.executable, "-m", "holdfast", "dashboard", "--print"])
         assert client.wait(process.id, timeout=30).exit_code not in (0, None)
         assert "#key=" not in client.logs(process.id).text
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to be another user")
+def test_another_user_who_saw_the_link_does_not_get_in(instance: Path) -> None:
+    """It stands among the arguments of the browser, which every user can read."""
+    page = Page(new_link())
+    body = json.dumps({"key": page.key})
+    head = f"POST /api/v1/dashboard/login HTTP/1.1\r\nHost: {page.host}\r\nContent-Type: application/json\r\n"
+    request = f"{head}Content-Length: {len(body)}\r\nConnection: close\r\n\r\n{body}"
+    host, port = page.host.split(":")
+    program = f"""
+import os, socket
+os.setgid(65534); os.setuid(65534)
+connection = socket.socket()
+connection.connect(({host!r}, {port}))
+connection.sendall({request.encode()!r})
+answer = b""
+while data := connection.recv(65536):
+    answer += data
+os.write(1, answer)
+"""
+    seen = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60)
+    assert seen.stdout.startswith("HTTP/1.1 403 ") and "another user" in seen.stdout
+    assert page.log_in().status == 200

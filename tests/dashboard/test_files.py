@@ -55,6 +55,8 @@ def test_the_page_may_load_nothing_from_elsewhere(host: str) -> None:
     assert "unsafe" not in policy["script-src"]
     assert (headers["x-frame-options"], headers["referrer-policy"]) == ("DENY", "no-referrer")
     assert headers["cross-origin-resource-policy"] == headers["cross-origin-opener-policy"] == "same-origin"
+    script = send(host, "GET", "/assets/index-1a2b.js").headers
+    assert script["content-security-policy"] == headers["content-security-policy"]
     problem = send(host, "GET", "/api/v1/processes").headers
     assert "default-src 'none'" in problem["content-security-policy"]
     assert problem["x-content-type-options"] == "nosniff"

@@ -101,6 +101,15 @@ def test_the_wheel_holds_both_packages_with_their_types(wheel: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.skipif(not (ROOT / "web").exists(), reason="needs web/")
+def test_the_wheel_holds_the_page_of_the_dashboard(wheel: Path) -> None:
+    archive = zipfile.ZipFile(wheel)
+    page = archive.read("holdfast/dashboard/static/index.html").decode()
+    scripts = re.findall(r'src="/(assets/[^"]+)"', page)
+    assert scripts and all(archive.read(f"holdfast/dashboard/static/{script}") for script in scripts)
+
+
+@pytest.mark.slow
 def test_an_installation_has_manual_pages_and_leaves_nothing_behind(wheel: Path, tmp_path: Path) -> None:
     place = tmp_path / "venv"
     venv.create(place, with_pip=True)

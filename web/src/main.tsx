@@ -1,5 +1,6 @@
 import { createRoot } from "react-dom/client";
 import "./styles/base.css";
+import "./styles/toasts.css";
 import "./styles/shell.css";
 import "./styles/controls.css";
 import "./styles/pages.css";

@@ -22,7 +22,9 @@ class AgentOutput:
     def __init__(self, mode: Mode, session: str) -> None:
         self._mode = mode
         self._session = session
-        self._streamed = ""
+        #: What has come of the answer that is streamed, how much of it is written, and the entry that it will be.
+        self._received = ""
+        self._written = 0
         self._streamed_entry = 0
         self._last = 0
         self._text = ""
@@ -37,12 +39,21 @@ class AgentOutput:
             return
         if event.get("type") == "tui.message.delta":
             if entry != self._streamed_entry:
-                self._streamed, self._streamed_entry = "", entry
-            self._streamed += str(event.get("text"))
-            self._write(str(event.get("text")))
+                self._received, self._written, self._streamed_entry = "", 0, entry
+            self._received += str(event.get("text"))
+            self._show_streamed()
         elif event.get("type") == "tui.error" and event.get("retry_in") is not None:
             self._drop_streamed()
             self._say(f"{event.get('message')}; again in {event['retry_in']} s", colours.YELLOW)
+
+    def _show_streamed(self) -> None:
+        """Once all entries before it are shown. In a conversation whole lines: the prompt is below them."""
+        if self._streamed_entry != self._last + 1:
+            return
+        upto = len(self._received) if self._mode == "text" else self._received.rfind("\n") + 1
+        if upto > self._written:
+            self._write(self._received[self._written : upto])
+            self._written = upto
 
     def entry(self, entry: LogEntry) -> None:
         self._last = entry.id
@@ -58,6 +69,8 @@ class AgentOutput:
                 self._say(f"{entry.content.get('message')}. Next: {entry.content.get('next')}", colours.RED)
         elif self._mode != "quiet":
             self._other(entry)
+        if self._mode in ("text", "chat"):
+            self._show_streamed()
 
     def finish(self, entry: LogEntry) -> int:
         """The end of the turn: the exit code of the command."""
@@ -75,14 +88,10 @@ class AgentOutput:
 
     def _answer(self, entry: LogEntry) -> None:
         text = str(entry.content.get("text") or "")
-        streamed = self._streamed if self._streamed_entry == entry.id else ""
-        if text.startswith(streamed):
-            self._write(text[len(streamed) :])
-        else:
-            self._write(f"\n{text}")
-        if text and not text.endswith("\n"):
-            self._write("\n")
-        self._streamed, self._streamed_entry = "", 0
+        streamed = self._received[: self._written] if self._streamed_entry == entry.id else ""
+        rest = text[len(streamed) :] if text.startswith(streamed) else f"\n{text}"
+        self._write(rest if not text or text.endswith("\n") else f"{rest}\n")
+        self._received, self._written, self._streamed_entry = "", 0, 0
         for call in conversation.calls_of(entry):
             self._say_dim(f"▸ {call.name}  {brief(call)}")
 
@@ -131,9 +140,9 @@ class AgentOutput:
         sys.stdout.flush()
 
     def _drop_streamed(self) -> None:
-        if self._streamed:
+        if self._written and not self._received[: self._written].endswith("\n"):
             self._write("\n")
-        self._streamed, self._streamed_entry = "", 0
+        self._received, self._written, self._streamed_entry = "", 0, 0
 
     def _write(self, text: str) -> None:
         sys.stdout.write(console.visible_lines(text))

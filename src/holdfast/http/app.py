@@ -73,7 +73,8 @@ class HttpApp:
             found = self._routes.find("WEBSOCKET", request.raw_path)
             request.prepare(*found)
             assert found.route.serve_socket is not None
-            await found.route.serve_socket(request, socket)
+            with self._context.pages.connection(request.page, scope["state"]["abort"]):
+                await found.route.serve_socket(request, socket)
         except ClientGone:
             return
         except HoldfastError as error:

@@ -139,11 +139,13 @@ class HttpListener:
         )
         self._config.load()
 
-    def protocol(self, origin: BoundOrigin | None, has_token: Callable[[], None] | None) -> asyncio.Protocol:
+    def protocol(
+        self, transport: asyncio.Transport, origin: BoundOrigin | None, has_token: Callable[[], None] | None
+    ) -> asyncio.Protocol:
         """A protocol that takes a connection over. On TCP there is no origin, because the token decides: `has_token` is
         called when the client has sent it.
         """
-        state = {"tcp": has_token is not None, "origin": origin, "has_token": has_token}
+        state = {"tcp": has_token is not None, "origin": origin, "has_token": has_token, "abort": transport.abort}
         return BoundedProtocol(self._config, self._state, state)
 
     async def close(self) -> None:

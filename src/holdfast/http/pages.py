@@ -144,6 +144,8 @@ def _file(path: str, packed: bool, is_asset: bool) -> Response:
     headers: Headers = (("cache-control", _FOR_EVER if is_asset else "no-cache"),)
     if extension == ".html":
         headers = (*headers, *_PAGE_HEADERS)
+    elif extension == ".js":  # for a worker, the policy of its script holds
+        headers = (*headers, _PAGE_HEADERS[0])
     stamp = os.stat(path).st_mtime_ns
     if packed and extension in _PACKED:
         headers = (*headers, ("content-encoding", "gzip"), ("vary", "accept-encoding"))

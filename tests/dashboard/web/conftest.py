@@ -6,9 +6,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Page, expect, sync_playwright
 
-from tests.dashboard.web.browser import build_page, find_chromium, open_tab
+from tests.dashboard.web.browser import PATIENCE, build_page, find_chromium, open_tab
+
+expect.set_options(timeout=PATIENCE)
 
 
 @pytest.fixture(scope="session")
@@ -25,6 +27,6 @@ def browser(bundle: None) -> Iterator[Browser]:
 
 
 @pytest.fixture(scope="module")
-def tab(browser: Browser, instance: Path) -> Iterator[Page]:
+def tab(browser: Browser, instance: Path) -> Page:
     """One tab that the tests of a module share; each goes to the page that it needs."""
-    yield open_tab(browser)
+    return open_tab(browser)

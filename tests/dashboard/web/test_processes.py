@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 import time
-from typing import Any
+from collections.abc import Iterator
 
 import pytest
 from playwright.sync_api import Browser, Page, Route, expect
@@ -89,7 +90,7 @@ def test_the_keyboard_filters_moves_and_opens(tab: Page) -> None:
     expect(tab.locator(".table-body .row")).to_have_count(1)
     tab.keyboard.press("Enter")
     tab.keyboard.press("Enter")
-    expect(tab).to_have_url(eventually_path(wanted))
+    expect(tab).to_have_url(re.compile(f"/processes/{wanted}"))
     tab.keyboard.press("Escape")
     expect(tab.locator(".table-body .row").nth(1)).to_be_visible()
     tab.keyboard.press("Control+k")
@@ -101,14 +102,8 @@ def test_the_keyboard_filters_moves_and_opens(tab: Page) -> None:
     tab.keyboard.press("Escape")
 
 
-def eventually_path(process: str) -> Any:
-    import re
-
-    return re.compile(f"/processes/{process}")
-
-
 @pytest.fixture
-def crowd(browser: Browser, tab: Page) -> Page:
+def crowd(browser: Browser, tab: Page) -> Iterator[Page]:
     """A tab in which 5,000 more processes are listed than there are."""
     template = json.loads(run_cli("inspect", "--json", start("sleep 1004")).stdout)
     template.pop("seen", None)
@@ -126,7 +121,7 @@ def crowd(browser: Browser, tab: Page) -> Page:
     page = open_tab(browser)
     page.route("**/api/v1/processes?*", answer)
     # What is on the screen is not asked of the daemon: it does not know these.
-    page.route("**/api/v1/wait", lambda route: route.fulfill(json={"processes": []}))
+    page.route("**/api/v1/glance", lambda route: route.fulfill(json={"processes": [], "unknown": []}))
     page.reload()
     expect(page.locator(".table-body .row").first).to_be_visible()
     yield page

@@ -4,32 +4,15 @@ from __future__ import annotations
 
 import gzip
 import re
-import subprocess
 
-from tests import node
-from tests.dashboard.web.browser import ROOT, WEB
+from tests.dashboard.web.browser import ROOT, WEB, run_npm
 
 STATIC = ROOT / "src" / "holdfast" / "dashboard" / "static"
 LARGEST_FIRST_LOAD = 250_000
 LONGEST_FILE = 400
 
 
-def run_npm(*words: str) -> subprocess.CompletedProcess[bytes]:
-    npm = node.node_directory().parent / "lib" / "node_modules" / "npm" / "bin" / "npm-cli.js"
-    return subprocess.run(
-        [str(node.node_directory() / "node"), str(npm), *words],
-        cwd=WEB,
-        env=node.environment(),
-        capture_output=True,
-        timeout=300,
-        check=False,
-    )
-
-
 def test_types_fit_the_description_of_the_api(bundle: None) -> None:
-    if not (WEB / "node_modules" / "typescript").exists():
-        done = run_npm("ci", "--ignore-scripts")
-        assert done.returncode == 0, done.stderr.decode()
     done = run_npm("run", "check")
     assert done.returncode == 0, done.stdout.decode()[-4000:]
 

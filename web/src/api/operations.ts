@@ -5,6 +5,7 @@ import type {
   Backend,
   DeadLetter,
   EventPage,
+  HoldfastEvent,
   KillResult,
   Match,
   Notification,
@@ -29,9 +30,15 @@ export const processPage = (after: string | null, signal?: AbortSignal) =>
     signal,
   );
 
-/** Several processes as they are now, with what they use. */
-export const readProcesses = (ids: string[], signal?: AbortSignal) =>
-  postJSON<{ processes: Process[] }>(`${V1}/wait`, { processes: ids, timeout: 0, mode: "any", consume: false }, signal);
+/** Several processes as they are now, with what they use and their last lines; ids that are unknown are named. */
+export const glance = (processes: string[], history: number) =>
+  postJSON<{ processes: GlancedProcess[]; unknown: string[] }>(`${V1}/glance`, { processes, history });
+
+export interface GlancedProcess extends Process {
+  last_line: string;
+  cpu_percent: number | null;
+  history: { ago?: number[]; cpu_percent?: number[]; rss_bytes?: number[] };
+}
 
 export interface ProcessDetails extends Process {
   seen: string;
@@ -68,12 +75,13 @@ export const transfer = (id: string, to: string) => postJSON<{ process: Process 
 export const send = (id: string, text: string, secret = false) =>
   postJSON<{ status: string }>(`${of(id)}/stdin`, secret ? { text, enter: true, secret } : { text, enter: true });
 
-export const lastLines = (id: string, lines: number, signal?: AbortSignal) =>
-  getJSON<{ text: string; total: number }>(`${of(id)}/log`, { lines, bytes: 4096 }, signal);
 export const logPath = (id: string) => `${of(id)}/log`;
 export const attachPath = (id: string, from: number) => `${of(id)}/attach?from=${from}`;
 export const logTimes = (id: string, stream: string, from: number, upto: number | undefined, signal?: AbortSignal) =>
   getJSON<{ times: TimeEntry[]; known: boolean }>(`${of(id)}/log/times`, { stream, from, upto }, signal);
+export const castPath = (id: string) => `${of(id)}/cast`;
+export const processEvents = (id: string, signal?: AbortSignal) =>
+  getJSON<{ events: HoldfastEvent[]; more: boolean }>(`${of(id)}/events`, { limit: 2000 }, signal);
 export const screen = (id: string) =>
   getJSON<{ screen: Screen; process: Process }>(`${of(id)}/screen`, { ansi: true });
 
@@ -96,12 +104,7 @@ export interface SearchQuery {
 export const search = (id: string, query: SearchQuery, signal: AbortSignal) =>
   getJSON<SearchPage>(`${of(id)}/search`, { ...query }, signal);
 
-export const top = (history: number, limit: number, sort = "cpu", signal?: AbortSignal) =>
-  getJSON<{ processes: Top[]; total: number; cpu_percent: number; rss_bytes: number }>(
-    `${V1}/top`,
-    { history, limit, sort },
-    signal,
-  );
+export const top = () => getJSON<{ processes: Top[] }>(`${V1}/top`, { history: 0 });
 
 export const approvals = (all: boolean, signal?: AbortSignal) =>
   getJSON<{ approvals: Approval[] }>(`${V1}/approvals`, { all }, signal);
@@ -147,6 +150,16 @@ export interface DaemonStatus {
   events: number;
 }
 export const daemon = (signal?: AbortSignal) => getJSON<DaemonStatus>(`${V1}/daemon`, {}, signal);
+export interface Setting {
+  key: string;
+  kind: string;
+  value: string;
+  default: string;
+  about: string;
+}
+export const settings = (signal?: AbortSignal) =>
+  getJSON<{ config: string; settings: Setting[] }>(`${V1}/settings`, {}, signal);
+export const newLink = (read_only: boolean) => postJSON<{ link: string }>(`${V1}/dashboard/links`, { read_only });
 export const doctor = (signal?: AbortSignal) =>
   getJSON<{ checks: { name: string; ok: boolean; detail: string; degrades: string | null }[] }>(
     `${V1}/daemon/doctor`,

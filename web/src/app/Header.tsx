@@ -35,7 +35,7 @@ export function Header({ openPalette, openHelp }: HeaderProps) {
         <span className="running" title="Processes that run">
           <span className="dot" aria-hidden="true" /> {count(running)} running
         </span>
-        <button className="search" onClick={openPalette} aria-label="Command palette">
+        <button className="search" onClick={openPalette} aria-label="Command palette, ctrl K">
           <Icon name="search" />
           <kbd>ctrl K</kbd>
         </button>

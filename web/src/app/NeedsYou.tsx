@@ -9,12 +9,14 @@ import { markShown, pendingApprovals } from "../feed/approvals";
 import { dismiss, summary } from "../feed/summary";
 import { useStore } from "../feed/store";
 import { oneLine, plural } from "../model/format";
+import { useIsPhone } from "../components/useIsPhone";
 import { titleOf } from "../model/state";
 import { useReadOnly } from "./session_context";
 import { processPath } from "./router";
 
-/** Rows before the rest is folded: all but one on pages that are not a list of processes. */
-const MOST = innerWidth < 760 ? 2 : 4;
+/** Rows before the rest is folded, on the list of processes and on other pages; on a phone the others have none. */
+const MOST = { list: 4, other: 1 };
+const MOST_ON_PHONE = { list: 2, other: 0 };
 
 interface NeedsYouProps {
   /** The name of the page below. */
@@ -28,12 +30,15 @@ export function NeedsYou({ page, process: shownId }: NeedsYouProps) {
   const approvals = useStore(pendingApprovals);
   const [showsAll, setShowsAll] = useState(false);
   const readOnly = useReadOnly();
+  const isPhone = useIsPhone();
+  // A request that is folded away was not shown to the user.
+  const folded = isPhone && page !== "processes" && page !== "approvals" && !showsAll;
   useEffect(() => {
-    const show = () => markShown(approvals);
+    const show = () => !folded && markShown(approvals);
     show();
     document.addEventListener("visibilitychange", show);
     return () => document.removeEventListener("visibilitychange", show);
-  }, [approvals]);
+  }, [approvals, folded]);
 
   const rows: { key: string; row: ReactNode }[] = [
     ...(page === "approvals" ? [] : approvals).map((approval) => ({
@@ -59,21 +64,21 @@ export function NeedsYou({ page, process: shownId }: NeedsYouProps) {
     ...failureRows(needs.failures),
   ].filter(({ key }) => key !== shownId);
   if (!rows.length) return null;
-  const most = page === "processes" ? MOST : 1;
+  const most = (isPhone ? MOST_ON_PHONE : MOST)[page === "processes" ? "list" : "other"];
   const shown = showsAll ? rows : rows.slice(0, most);
   return (
     <section className="needs" aria-label="Needs you">
-      <h2>Needs you</h2>
+      <h2>
+        Needs you
+        {rows.length > most && (
+          <button className="quiet" aria-expanded={showsAll} onClick={() => setShowsAll(!showsAll)}>
+            {showsAll ? "less" : most ? `${rows.length - most} more` : `${rows.length} ▾`}
+          </button>
+        )}
+      </h2>
       <ul>
-        {shown.map(({ key, row }, index) => (
-          <li key={key}>
-            {row}
-            {index === shown.length - 1 && rows.length > most && (
-              <button className="quiet" aria-expanded={showsAll} onClick={() => setShowsAll(!showsAll)}>
-                {showsAll ? "less" : `${rows.length - most} more`}
-              </button>
-            )}
-          </li>
+        {shown.map(({ key, row }) => (
+          <li key={key}>{row}</li>
         ))}
       </ul>
     </section>

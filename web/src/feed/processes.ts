@@ -4,8 +4,8 @@
  * The feed is opened first; events that come while the pages are read are applied to what the pages say. A gap in the
  * events, or a feed that could not go on, reads the pages again.
  */
-import { processPage, readProcesses, top } from "../api/operations";
-import { Problem, sentenceOf } from "../api/problem";
+import { glance, processPage, type GlancedProcess } from "../api/operations";
+import { sentenceOf } from "../api/problem";
 import type { HoldfastEvent, Process } from "../api/types";
 import { changeOf, stubOf } from "./apply";
 import { EventFeed } from "./events";
@@ -17,9 +17,12 @@ const PATTERN =
   "process.stalled process.deadline process.queued process.restarting process.ended process.match " +
   "process.recovered process.transferred notification.* approval.* session.* sink.* place.* daemon.* watch.*";
 const REFRESH_INTERVAL = 1000;
+/** Rows that come onto the screen are read after this time: while it is scrolled they are too many. */
+const SOON = 60;
 /** At most this many are read again in one request. */
 const REFRESH_BATCH = 100;
-const UNKNOWN = /no process (proc_[0-9a-f]{12})/;
+/** Samples of the use of CPU that a row shows. */
+const HISTORY = 24;
 
 export type Link = "connecting" | "open" | "reconnecting";
 
@@ -39,7 +42,7 @@ export const loaded = new Store<boolean>(false);
 export const loadError = new Store<string | null>(null);
 
 const listeners = new Set<(event: HoldfastEvent) => void>();
-const measured = new Set<(found: Process[]) => void>();
+const measured = new Set<(found: GlancedProcess[]) => void>();
 const visible = new Set<string>();
 let dirty = new Set<string>();
 let loading: AbortController | null = null;
@@ -79,18 +82,20 @@ export function onEvent(listener: (event: HoldfastEvent) => void): () => void {
 }
 
 /** Calls back with processes whose use was measured just now. */
-export function onMeasured(listener: (found: Process[]) => void): void {
+export function onMeasured(listener: (found: GlancedProcess[]) => void): void {
   measured.add(listener);
 }
 
 /** These are on the screen: what they use is measured every other second. */
 export function watchRows(ids: string[]): void {
+  const fresh = ids.filter((id) => !visible.has(id));
   visible.clear();
-  for (const id of ids) {
-    visible.add(id);
-    dirty.add(id);
-  }
+  for (const id of ids) visible.add(id);
+  for (const id of fresh) dirty.add(id);
+  if (fresh.length) soon ??= setTimeout(() => void refresh(), SOON);
 }
+
+let soon: ReturnType<typeof setTimeout> | undefined;
 
 export function put(process: Process): void {
   putAll([process]);
@@ -194,6 +199,7 @@ let isRefreshing = false;
 
 /** Reads again what changed, rows on the screen first; of a storm of others only some. */
 async function refresh(): Promise<void> {
+  soon = undefined;
   beat += 1;
   if (document.hidden || isRefreshing || link.get() !== "open") return;
   if (beat % 2 === 0) for (const id of visible) if (all.get(id)?.status !== "ended") dirty.add(id);
@@ -204,15 +210,12 @@ async function refresh(): Promise<void> {
   for (const id of ids) dirty.delete(id);
   isRefreshing = true;
   try {
-    // Asking for the use of one makes the daemon measure all of them.
-    if (visible.size) await top(0, 1);
-    const found = (await readProcesses(ids)).processes;
+    const { processes: found, unknown } = await glance(ids, HISTORY);
     for (const listener of measured) listener(found);
     putAll(found);
-  } catch (error) {
-    const gone = error instanceof Problem && error.status === 404 ? UNKNOWN.exec(error.message)?.[1] : undefined;
-    if (gone !== undefined) dropRows([gone]);
-    for (const id of ids) if (id !== gone && all.has(id)) dirty.add(id);
+    dropRows(unknown);
+  } catch {
+    for (const id of ids) dirty.add(id);
   } finally {
     isRefreshing = false;
   }

@@ -12,6 +12,8 @@ import hashlib
 import os
 import secrets
 import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 from holdfast import files, light_json
@@ -59,6 +61,8 @@ class PageAccess:
         self._instance = ""
         self._keys: dict[str, PageKey] = {}
         self._sessions: dict[tuple[str, str], PageSession] = {}
+        #: How to cut the open WebSockets of each page.
+        self._connections: dict[PageSession, set[Callable[[], object]]] = {}
 
     @property
     def instance(self) -> str:
@@ -117,12 +121,32 @@ class PageAccess:
                     return found
         return None
 
+    @contextmanager
+    def connection(self, session: PageSession | None, abort: Callable[[], object]) -> Iterator[None]:
+        """While a WebSocket of a page is open: it is cut when its page ends."""
+        if session is None:
+            yield
+            return
+        opened = self._connections.setdefault(session, set())
+        opened.add(abort)
+        try:
+            yield
+        finally:
+            opened.discard(abort)
+            if not opened:
+                self._connections.pop(session, None)
+
+    def _cut(self, session: PageSession) -> None:
+        for abort in self._connections.pop(session, ()):
+            abort()
+
     async def log_out(self, session: PageSession) -> bool:
         """End a session. Whether its cookie is of no more use."""
         async with self._lock:
             self._read()
             self._sessions.pop((session.cookie, session.secret), None)
             await self._write()
+            self._cut(session)
             return all(one.cookie != session.cookie for one in self._sessions.values())
 
     async def close(self) -> None:
@@ -131,6 +155,8 @@ class PageAccess:
             self._read()
             self._keys, self._sessions = {}, {}
             await self._write()
+            for session in list(self._connections):
+                self._cut(session)
 
     def _read(self) -> None:
         if self._is_read:

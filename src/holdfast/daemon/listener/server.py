@@ -132,7 +132,7 @@ class Server:
     def _http_protocol(
         self, http: HttpListener, transport: asyncio.Transport, origin: BoundOrigin | None, tcp: TcpListener | None
     ) -> asyncio.Protocol:
-        return http.protocol(origin, partial(tcp.has_token, transport) if tcp is not None else None)
+        return http.protocol(transport, origin, partial(tcp.has_token, transport) if tcp is not None else None)
 
     def _ended(self, connection: SocketConnection) -> None:
         self._connections.discard(connection)

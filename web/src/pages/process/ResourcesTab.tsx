@@ -1,5 +1,5 @@
 import { useEffect, useRef, useState } from "react";
-import { readDetails, readProcess, top } from "../../api/operations";
+import { glance, readDetails } from "../../api/operations";
 import type { Process, Tree } from "../../api/types";
 import { theme } from "../../app/theme";
 import { useStore } from "../../feed/store";
@@ -66,26 +66,22 @@ function useSamples(process: Process): Samples {
   useEffect(() => {
     if (!isLive) return;
     let isGone = false;
-    let before: { at: number; seconds: number } | null = null;
     const begin = async () => {
-      const row = (await top(60, 0)).processes.find((one) => one.id === process.id);
-      const history = row?.history as { ago: number[]; cpu_percent: number[]; rss_bytes: number[] } | undefined;
+      const history = (await glance([process.id], 60)).processes[0]?.history;
       const now = Date.now() / 1000;
-      if (history && !isGone)
+      if (history?.ago && !isGone)
         setSamples({
           times: history.ago.map((ago) => now - ago),
-          cpu: history.cpu_percent,
-          memory: history.rss_bytes,
+          cpu: history.cpu_percent ?? [],
+          memory: history.rss_bytes ?? [],
         });
     };
     const read = async () => {
       if (document.hidden) return;
-      const found = await readProcess(process.id);
+      const found = (await glance([process.id], 0)).processes[0];
       const at = Date.now() / 1000;
-      const seconds = found.cpu_seconds ?? 0;
-      const cpu = before && seconds >= before.seconds ? (100 * (seconds - before.seconds)) / (at - before.at) : null;
-      before = { at, seconds };
-      if (isGone || cpu === null) return;
+      if (isGone || !found) return;
+      const cpu = found.cpu_percent;
       setSamples((now) => ({
         times: [...now.times, at].slice(-MOST),
         cpu: [...now.cpu, cpu].slice(-MOST),
@@ -94,7 +90,6 @@ function useSamples(process: Process): Samples {
     };
     void begin().catch(() => undefined);
     const timer = setInterval(() => void read().catch(() => undefined), INTERVAL);
-    void read().catch(() => undefined);
     return () => {
       isGone = true;
       clearInterval(timer);

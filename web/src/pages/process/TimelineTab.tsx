@@ -1,6 +1,6 @@
 /** What happened to a process: its events and notices, a line each. */
 import { useEffect, useState } from "react";
-import { events } from "../../api/operations";
+import { processEvents } from "../../api/operations";
 import { sentenceOf } from "../../api/problem";
 import type { HoldfastEvent, Process } from "../../api/types";
 import { processPath } from "../../app/router";
@@ -9,28 +9,10 @@ import { onEvent } from "../../feed/processes";
 import { clock, duration, exact, oneLine, size } from "../../model/format";
 import { signalName } from "../../model/state";
 
-const PATTERN = "process.* notification.* approval.* watch.* sink.*";
-/** How many of the newest events are looked through. */
-const REACH = 20_000;
-const PAGE = 1000;
-
 /** Fields of every event of a process, which its row shows in other ways. */
 const SHOWN_ELSEWHERE = ["type", "ts", "src", "seq", "id", "via", "name", "session", "task", "run"];
 
 const belongs = (event: HoldfastEvent, id: string) => event.id === id || event.process === id;
-
-async function readTimeline(id: string, signal: AbortSignal): Promise<{ found: HoldfastEvent[]; isCut: boolean }> {
-  const { newest, oldest } = await events("events.none", 0, 1, signal);
-  const begin = Math.max(0, oldest - 1, newest - REACH);
-  const found: HoldfastEvent[] = [];
-  for (let since = begin; since < newest; ) {
-    const page = await events(PATTERN, since, PAGE, signal);
-    found.push(...page.events.filter((event) => belongs(event, id)));
-    if (page.next <= since || page.events.length < PAGE) break;
-    since = page.next;
-  }
-  return { found, isCut: begin > oldest && !found.some((event) => event.type === "process.started") };
-}
 
 export function TimelineTab({ process }: { process: Process }) {
   const [list, setList] = useState<HoldfastEvent[] | null>(null);
@@ -38,10 +20,10 @@ export function TimelineTab({ process }: { process: Process }) {
   const [error, setError] = useState<string | null>(null);
   useEffect(() => {
     const stop = new AbortController();
-    readTimeline(process.id, stop.signal)
+    processEvents(process.id, stop.signal)
       .then((read) => {
-        setList((now) => merged(read.found, now ?? []));
-        setCut(read.isCut);
+        setList((now) => merged(read.events, now ?? []));
+        setCut(read.more);
       })
       .catch((failed: unknown) => !stop.signal.aborted && setError(sentenceOf(failed)));
     const stopEvents = onEvent((event) => {

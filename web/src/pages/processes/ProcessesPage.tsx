@@ -8,7 +8,7 @@ import { Icon } from "../../components/Icon";
 import { loaded, loadError, processes } from "../../feed/processes";
 import { summary } from "../../feed/summary";
 import { useStore } from "../../feed/store";
-import { readHistory } from "../../feed/use";
+import { measureAll } from "../../feed/use";
 import { count } from "../../model/format";
 import { killThem, removeThem, restartThem, transferThem } from "./actions";
 import { StartForm } from "./StartForm";
@@ -43,7 +43,10 @@ export function ProcessesPage(_: { rest: string[] }) {
   const error = useStore(loadError);
   const { all } = useStore(processes);
 
-  useEffect(() => void readHistory().catch(() => undefined), []);
+  const { settle } = rows;
+  useEffect(() => {
+    if (view.sort === "cpu") void measureAll().then(settle, () => undefined);
+  }, [view.sort, settle]);
   useEffect(() => {
     const timer = setTimeout(() => setQuery({ filter: shownText || null }), 300);
     return () => clearTimeout(timer);

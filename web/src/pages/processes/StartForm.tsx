@@ -68,7 +68,7 @@ export function StartForm({ onClose }: { onClose(): void }) {
           </label>
           <label>
             Directory
-            <input name="cwd" placeholder="your home" autoComplete="off" />
+            <input name="cwd" placeholder="/home/you/project" autoComplete="off" />
           </label>
           <label>
             Task

@@ -1,9 +1,10 @@
 /** The table: only rows on the screen exist, whatever the number of processes. */
 import { useWindowVirtualizer } from "@tanstack/react-virtual";
 import { useEffect, useLayoutEffect, useRef, useState } from "react";
+import { useIsPhone } from "../../components/useIsPhone";
 import { processes, watchRows } from "../../feed/processes";
 import { useStore } from "../../feed/store";
-import { lines, wantLines } from "../../feed/use";
+import { lastLineOf } from "../../feed/use";
 import { plural } from "../../model/format";
 import { Row } from "./Row";
 import type { Item, SortKey, View } from "./view";
@@ -19,18 +20,6 @@ const HEADS: { key: SortKey; label: string; className: string }[] = [
   { key: "age", label: "Age", className: "cell-age number" },
 ];
 
-const phone = matchMedia("(max-width: 760px)");
-
-export function useIsPhone(): boolean {
-  const [isPhone, setPhone] = useState(phone.matches);
-  useEffect(() => {
-    const change = () => setPhone(phone.matches);
-    phone.addEventListener("change", change);
-    return () => phone.removeEventListener("change", change);
-  }, []);
-  return isPhone;
-}
-
 interface TableProps {
   items: Item[];
   view: View;
@@ -42,8 +31,7 @@ interface TableProps {
 }
 
 export function Table({ items, view, selected, cursor, onSort, onSelect, onSelectAll }: TableProps) {
-  const { all, version } = useStore(processes);
-  const lastLines = useStore(lines);
+  const { all } = useStore(processes);
   const body = useRef<HTMLDivElement>(null);
   const isPhone = useIsPhone();
   const [margin, setMargin] = useState(0);
@@ -73,7 +61,6 @@ export function Table({ items, view, selected, cursor, onSort, onSelect, onSelec
     watchRows(idsKey ? idsKey.split(" ") : []);
     return () => watchRows([]);
   }, [idsKey]);
-  useEffect(() => wantLines(idsKey ? idsKey.split(" ") : []), [idsKey, version]);
 
   useEffect(() => {
     if (cursor === null) return;
@@ -136,7 +123,7 @@ export function Table({ items, view, selected, cursor, onSort, onSelect, onSelec
               <div key={one.key} role="presentation" className="row-place" style={style}>
                 <Row
                   process={process}
-                  line={lastLines.get(item.id) ?? ""}
+                  line={lastLineOf(process)}
                   isSelected={selected.has(item.id)}
                   isCursor={cursor === item.id}
                   index={one.index}

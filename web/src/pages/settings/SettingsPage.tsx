@@ -1,15 +1,25 @@
 import { useState, type ReactNode } from "react";
-import { daemon, deadLetters, doctor, retryDead, sinks as readSinks, testSink } from "../../api/operations";
+import {
+  daemon,
+  deadLetters,
+  doctor,
+  newLink,
+  retryDead,
+  settings,
+  sinks as readSinks,
+  testSink,
+  type Setting,
+} from "../../api/operations";
 import type { Sink } from "../../api/types";
 import { signOut } from "../../api/session";
 import { useReadOnly, useSession } from "../../app/session_context";
 import { chooseTheme, themeChoice, type ThemeChoice } from "../../app/theme";
-import { say, sayError } from "../../app/toasts";
+import { copy, say, sayError } from "../../app/toasts";
 import { Ago, Copyable, Failure, Loading } from "../../components/basics";
 import { StateIcon } from "../../components/Icon";
 import { useRead } from "../../components/useRead";
 import { useStore } from "../../feed/store";
-import { count, oneLine, size } from "../../model/format";
+import { count, duration, oneLine, size } from "../../model/format";
 
 const THEMES: { choice: ThemeChoice; label: string }[] = [
   { choice: "system", label: "As the system" },
@@ -58,6 +68,14 @@ function Appearance() {
   );
 }
 
+async function copyLink(readOnly: boolean): Promise<void> {
+  try {
+    await copy((await newLink(readOnly)).link, "the link; it works once, within ten minutes");
+  } catch (error) {
+    sayError(error);
+  }
+}
+
 function Instance() {
   const session = useSession();
   const { value } = useRead(daemon, 0, 5000);
@@ -73,6 +91,12 @@ function Instance() {
       )}
       {session?.user && <Line label="You">{session.user}{session.host ? ` on ${session.host}` : ""}{session.read_only ? ", may only look" : ""}</Line>}
       <div className="card-actions">
+        {!session?.read_only && (
+          <>
+            <button onClick={() => void copyLink(false)}>Copy a link for another browser</button>
+            <button onClick={() => void copyLink(true)}>… that may only look</button>
+          </>
+        )}
         <button onClick={() => void signOut()}>Sign out of this browser</button>
       </div>
     </Section>
@@ -82,7 +106,7 @@ function Instance() {
 /** Changed in the configuration file: a page that could change it would be a second place to look. */
 function Retention() {
   const { value } = useRead(daemon, 0, 5000);
-  const commands = ["holdfast config set log_cap 1G", "holdfast config set log_total 16G", "holdfast config set keep_ended 14d"];
+  const config = useRead(settings);
   return (
     <Section title="What is kept">
       {value && (
@@ -97,16 +121,35 @@ function Retention() {
           <Line label="Events">{count(value.events)}</Line>
         </>
       )}
-      <p className="muted">Limits are in config.toml; change them from a terminal:</p>
-      {commands.map((command) => (
-        <div key={command}>
-          <Copyable text={command} what="the command">
-            <code>{command}</code>
-          </Copyable>
-        </div>
-      ))}
+      {config.value && (
+        <>
+          {config.value.settings
+            .filter((setting) => KEPT.includes(setting.key))
+            .map((setting) => (
+              <Line key={setting.key} label={setting.key}>
+                <Copyable text={`holdfast config set ${setting.key} `} what="the command that changes it">
+                  <span title={setting.about}>{shown(setting)}</span>
+                </Copyable>
+                <span className="muted setting-about">{setting.about}</span>
+              </Line>
+            ))}
+          <p className="muted">
+            They are in <Copyable text={config.value.config} what="the path" />; click a value to copy the command that changes it.
+          </p>
+        </>
+      )}
     </Section>
   );
+}
+
+/** Settings that say what is kept, and for how long. */
+const KEPT = ["log_cap", "log_total", "keep_ended", "max_ended", "keep_events", "max_events", "keep_notices"];
+
+function shown({ kind, value }: Setting): string {
+  const number = Number(value);
+  if (kind === "size") return number ? size(number) : "no limit";
+  if (kind === "seconds") return number ? duration(number) : "no limit";
+  return kind === "number" ? count(number) : value;
 }
 
 function Sinks() {

@@ -39,10 +39,10 @@ export function FindBar({ found, current, field, onFind, onStep, onClose }: Find
           event.stopPropagation();
         }}
       />
-      <button aria-pressed={!query.ignoresCase} aria-label="Match case" title="Match case" onClick={() => change({ ignoresCase: !query.ignoresCase })}>
+      <button aria-pressed={!query.ignoresCase} aria-label="Aa: match case" title="Match case" onClick={() => change({ ignoresCase: !query.ignoresCase })}>
         Aa
       </button>
-      <button aria-pressed={query.isRegex} aria-label="Regular expression" title="Regular expression (RE2)" onClick={() => change({ isRegex: !query.isRegex })}>
+      <button aria-pressed={query.isRegex} aria-label=".*: regular expression" title="Regular expression (RE2)" onClick={() => change({ isRegex: !query.isRegex })}>
         .*
       </button>
       <span className="find-count" role="status">

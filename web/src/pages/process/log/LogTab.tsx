@@ -47,7 +47,7 @@ function LogPane({ process, stream, at }: { process: Process; stream: string; at
   const [isFinding, setFinding] = useState(false);
   const [current, setCurrent] = useState(-1);
   const [isWrapped, toggleWrap] = useChoice("wrap", true);
-  const [showsTime, toggleTime] = useChoice("time", true);
+  const [showsTime, toggleTime] = useChoice("time", innerWidth > 760);
   const [isRaw, setRaw] = useState(false);
   const [range, setRange] = useState({ from: 0, to: 0 });
   const view = useRef<LogViewHandle>(null);

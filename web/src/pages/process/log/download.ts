@@ -34,7 +34,11 @@ export async function download(id: string, stream: string, name: string): Promis
   }
   const kept: Blob[] = [];
   for await (const part of parts(id, stream)) kept.push(part);
-  const url = URL.createObjectURL(new Blob(kept));
+  save(new Blob(kept), name);
+}
+
+export function save(data: Blob, name: string): void {
+  const url = URL.createObjectURL(data);
   const link = document.createElement("a");
   link.href = url;
   link.download = name;

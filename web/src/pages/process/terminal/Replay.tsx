@@ -1,13 +1,17 @@
 /** The past of a terminal: any moment by a slider, or played. */
 import { useCallback, useEffect, useRef, useState } from "react";
-import { logTimes } from "../../../api/operations";
+import { request } from "../../../api/http";
+import { castPath, logTimes } from "../../../api/operations";
 import { sentenceOf } from "../../../api/problem";
 import type { Process, TimeEntry } from "../../../api/types";
 import { theme } from "../../../app/theme";
+import { sayError } from "../../../app/toasts";
 import { Failure, Loading } from "../../../components/basics";
 import { Icon } from "../../../components/Icon";
 import { duration, exact } from "../../../model/format";
+import { titleOf } from "../../../model/state";
 import { LogBytes } from "../log/bytes";
+import { save } from "../log/download";
 import type { Emulator } from "./xterm";
 
 /** A jump draws at most this much output before its moment. */
@@ -139,6 +143,9 @@ export function Replay({ process, onClose }: { process: Process; onClose(): void
             </option>
           ))}
         </select>
+        <button title="As a recording for asciinema" onClick={() => void saveCast(process).catch(sayError)}>
+          <Icon name="download" /> Cast
+        </button>
         <button onClick={onClose}>Back to now</button>
       </div>
       {error && <Failure text={error} />}
@@ -149,6 +156,10 @@ export function Replay({ process, onClose }: { process: Process; onClose(): void
       </div>
     </div>
   );
+}
+
+async function saveCast(process: Process): Promise<void> {
+  save(await (await request(castPath(process.id))).blob(), `${titleOf(process)}.cast`);
 }
 
 /** The index of the last entry at this time or before it. */
