@@ -97,6 +97,11 @@ class Paths:
         return f"{self.home}/dashboard-access.json"
 
     @property
+    def dashboard(self) -> str:
+        """Plugins and themes of the dashboard."""
+        return f"{self.home}/dashboard"
+
+    @property
     def closed_terminals(self) -> str:
         """A file for each foreground process whose terminal was closed, until the user is informed."""
         return f"{self.home}/closed-terminals"

@@ -107,6 +107,11 @@ class Settings(NamedTuple):
         str,
         "For work on the page of the dashboard: the directory with its files. Empty for those that are installed.",
     ] = ""
+    plugin_timeout: Annotated[
+        float,
+        "How long the router of a plugin of the dashboard may take for an answer before its process is ended.",
+        Bounds(least=0.1, most=3600.0),
+    ] = 30.0
     backends: Annotated[
         dict[str, dict[str, Any]],
         "Where commands can run beside this machine: `[backends.NAME]` tables, see backends.md.",

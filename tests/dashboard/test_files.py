@@ -98,7 +98,7 @@ def test_nothing_outside_the_bundle_is_served(host: str, path: str) -> None:
 
 
 def test_what_is_no_page_needs_a_token_as_before(host: str) -> None:
-    for path in ("/api/v1/processes", "/api", "/api/", "/mcp", "/metrics", "/readyz", "/dashboard-plugins/x/y.js"):
+    for path in ("/api/v1/processes", "/api", "/api/", "/mcp", "/metrics", "/readyz", "/api/plugins/x/"):
         assert send(host, "GET", path, headers=HTML).status == 401, path
     for method in ("POST", "PUT", "DELETE", "OPTIONS"):
         assert send(host, method, "/", headers=HTML).status == 401

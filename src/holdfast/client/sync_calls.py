@@ -884,6 +884,27 @@ class SyncCalls(ClientState):
         )
         return value
 
+    def plugins(self) -> list[Message]:
+        """List the plugins of the dashboard, as they are on disk now."""
+        value, _ = self._call(calls.Ask("plugins", {}, limit=60.0))
+        return list(value["plugins"])
+
+    def set_plugin(self, plugin: str, enabled: bool) -> Message:
+        """Enable or disable a plugin of the dashboard.
+
+        plugin: The name of the plugin.
+        enabled: Whether its code runs and its files are served.
+
+        Returns: plugin.
+        """
+        value, _ = self._call(calls.Ask("set_plugin", {"plugin": plugin, "enabled": enabled}, limit=60.0))
+        return value
+
+    def themes(self) -> list[Message]:
+        """List the themes of the dashboard, as they are on disk now."""
+        value, _ = self._call(calls.Ask("themes", {}, limit=60.0))
+        return list(value["themes"])
+
     def stop_daemon(self, *, keep: bool = False) -> Message:
         """Stop the daemon: processes with lifetime `daemon` end, the others go on.
 

@@ -50,12 +50,15 @@ from holdfast.daemon.streams.outputs import Outputs
 from holdfast.daemon.workers.match_events import NAME as BREAKER
 from holdfast.daemon.workers.match_events import MatchEvents
 from holdfast.daemon.workers.mcp import McpWorker
+from holdfast.daemon.workers.plugins import PluginRouters
 from holdfast.daemon.workers.screen import ScreenWorker
 from holdfast.daemon.workers.screens import ProcessScreens
 from holdfast.daemon.workers.sink_messages import message_maker
 from holdfast.daemon.workers.sinks import SinkManager
 from holdfast.daemon.workers.watch import WatchWorker
 from holdfast.daemon.workers.watches import OutputWatches
+from holdfast.dashboard.plugins import DashboardPlugins
+from holdfast.dashboard.themes import DashboardThemes
 from holdfast.errors import HoldfastError, Unreachable
 from holdfast.model.events import Event
 from holdfast.paths import Paths, find_paths
@@ -254,6 +257,9 @@ async def _compose(
         tls=TlsListener(paths, tcp),
         pages=PageAccess(paths.dashboard_access),
         mcp=McpWorker(environ),
+        plugins=DashboardPlugins(paths.dashboard),
+        themes=DashboardThemes(paths.dashboard),
+        plugin_routers=PluginRouters(environ, settings.plugin_timeout),
         watch_worker=WatchWorker(place.directory, places.directory_of, environ),
         background=background,
     )
@@ -318,6 +324,7 @@ async def _stop(context: DaemonContext, server: Server) -> None:
     # Messages that are being sent may end, so that none is sent twice.
     await context.sinks.close()
     context.mcp.close()
+    context.plugin_routers.close()
     # Then all other tasks, and with them the connections to the keeper.
     await context.background.close()
     # The store last: all of the others write to it.

@@ -11,7 +11,7 @@ from urllib.parse import parse_qsl
 from holdfast.daemon.core.context import DaemonContext
 from holdfast.daemon.core.log import note
 from holdfast.errors import HoldfastError
-from holdfast.http import guard, pages
+from holdfast.http import guard, pages, plugin_routes
 from holdfast.http.request import HttpRequest
 from holdfast.http.responses import ClientGone, Response, problem_response
 from holdfast.http.routes import ROUTES
@@ -50,6 +50,8 @@ class HttpApp:
             self._check(request, (), is_page)
             if is_page:
                 return await pages.serve(request)
+            if request.raw_path.startswith(plugin_routes.PREFIX):
+                return await plugin_routes.serve(request)
             if request.method == "OPTIONS":
                 return Response(204, headers=(("allow", self._routes.allowed(request.raw_path)),))
             found = self._routes.find(request.method, request.raw_path)

@@ -12,6 +12,7 @@ import zlib
 from functools import lru_cache
 
 from holdfast.dashboard import STATIC
+from holdfast.errors import HoldfastError
 from holdfast.http.request import HttpRequest
 from holdfast.http.responses import Headers, HttpRefusal, Response
 
@@ -33,7 +34,7 @@ _MEDIA = {
 }
 _PACKED = frozenset({".html", ".js", ".css", ".json", ".svg", ".webmanifest", ".txt"})
 #: Nothing here is a path of the page.
-_RESERVED = ("api", "mcp", "livez", "readyz", "metrics", "dashboard-plugins")
+_RESERVED = ("api", "mcp", "livez", "readyz", "metrics")
 #: A file below the bundle. No part begins with a dot, so there is no way out of it; `%` is never decoded.
 _FILE = re.compile(r"(?:/[A-Za-z0-9_][A-Za-z0-9._-]{0,127}){1,8}")
 #: Styles may be inline, because themes and the terminal set them; everything else comes from here.
@@ -58,6 +59,8 @@ _PAGE_HEADERS = (
     ("cross-origin-opener-policy", "same-origin"),
     ("permissions-policy", "camera=(), microphone=(), geolocation=(), payment=(), usb=()"),
 )
+#: Files of plugins and themes: nothing secret either, because a browser can send no secret with a script.
+_EXTENSIONS = ("dashboard-plugins", "dashboard-themes")
 _FOR_EVER = "public, max-age=31536000, immutable"
 _NOT_BUILT = """<!doctype html><html lang="en"><meta charset="utf-8"><title>holdfast</title>
 <meta name="viewport" content="width=device-width">
@@ -77,12 +80,20 @@ def is_page(request: HttpRequest) -> bool:
     first = request.raw_path.split("/", 2)[1] if request.raw_path.startswith("/") else ""
     if first in _RESERVED:
         return False
-    return first == "assets" or _accepts_html(request) or _is_file(_directory(request), request.raw_path)
+    return (
+        first in _EXTENSIONS
+        or first == "assets"
+        or _accepts_html(request)
+        or _is_file(_directory(request), request.raw_path)
+    )
 
 
 async def serve(request: HttpRequest) -> Response:
     """A file of the bundle; else the page. Raises HttpRefusal for an asset that is not there."""
     directory, path = _directory(request), request.raw_path
+    _, first, *rest = path.split("/")
+    if first in _EXTENSIONS:
+        return await _extension(request, first, rest)
     is_asset = path.startswith("/assets/")
     if not _is_file(directory, path):
         if is_asset:
@@ -94,6 +105,21 @@ async def serve(request: HttpRequest) -> Response:
         if is_asset:
             raise HttpRefusal(404, "not_found", "the page has no such file", next="reload the page") from None
         return Response(200, _NOT_BUILT.encode(), _MEDIA[".html"], _PAGE_HEADERS)
+
+
+async def _extension(request: HttpRequest, kind: str, path: list[str]) -> Response:
+    """A file of an enabled plugin or of a theme."""
+    name, below = "".join(path[:1]), "/".join(path[1:])
+    plugins, themes = request.context.plugins, request.context.themes
+
+    def read() -> tuple[bytes, str]:
+        return plugins.get(name).file(below) if kind == _EXTENSIONS[0] else themes.file(name, below)
+
+    try:
+        data, media = await asyncio.to_thread(read)
+    except HoldfastError as refused:
+        raise HttpRefusal(404, "not_found", refused.message, next=refused.next) from None
+    return Response(200, data, media, (("cache-control", "no-cache"),))
 
 
 def _directory(request: HttpRequest) -> str:

@@ -9,15 +9,13 @@ from typing import Any
 
 from mcp.server.lowlevel import Server
 from mcp.server.transport_security import TransportSecuritySettings
-from uvicorn.config import Config
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
-from uvicorn.server import ServerState
 
 from holdfast.mcp.calls import Calls, ToolKey, tool_pool
 from holdfast.mcp.peers import HttpPeers
 from holdfast.mcp.push import push_of_connection
 from holdfast.mcp.server import HoldfastServer
 from holdfast.tools.aio import ToolPool
+from holdfast.wire.http_worker import serve_http
 from holdfast.wire.worker import WorkerLink
 
 _MOST_BODY = 16 << 20
@@ -35,7 +33,7 @@ async def serve(link: WorkerLink) -> None:
     server = HoldfastServer(calls, is_channel=False)
     app = _app(server)
     async with server.session_manager.run():
-        await _accept(link, app)
+        await serve_http(link, app)
     await _closed(pool, calls)
     os._exit(0)
 
@@ -47,31 +45,6 @@ def _app(server: Server[Any]) -> Any:
         max_sessions=_MOST_SESSIONS,
         transport_security=TransportSecuritySettings(enable_dns_rebinding_protection=False),
     )
-
-
-async def _accept(link: WorkerLink, app: Any) -> None:
-    config = Config(app, http=HttpToolsProtocol, ws="none", lifespan="off", log_config=None, access_log=False)
-    config.load()
-    state = ServerState()
-    loop = asyncio.get_running_loop()
-    end: asyncio.Future[None] = loop.create_future()
-    tasks: set[asyncio.Task[Any]] = set()
-
-    def accept() -> None:
-        try:
-            connections = link.receive_connections()
-        except EOFError:
-            loop.remove_reader(link)
-            end.set_result(None)
-            return
-        for connection in connections:
-            work = loop.connect_accepted_socket(lambda: HttpToolsProtocol(config, state, {}), connection)
-            task = loop.create_task(work)
-            tasks.add(task)
-            task.add_done_callback(tasks.discard)
-
-    loop.add_reader(link, accept)
-    await end
 
 
 async def _closed(pool: ToolPool[ToolKey], calls: Calls) -> None:

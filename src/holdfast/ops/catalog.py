@@ -2,7 +2,19 @@
 
 from __future__ import annotations
 
-from holdfast.ops import approvals, backends, daemon, events, files, output, processes, queues, sessions, start
+from holdfast.ops import (
+    approvals,
+    backends,
+    daemon,
+    dashboard,
+    events,
+    files,
+    output,
+    processes,
+    queues,
+    sessions,
+    start,
+)
 from holdfast.ops.declare import Operation
 
 _ALL: tuple[type[Operation], ...] = (
@@ -58,6 +70,9 @@ _ALL: tuple[type[Operation], ...] = (
     daemon.Doctor,
     daemon.Http,
     daemon.Dashboard,
+    dashboard.Plugins,
+    dashboard.SetPlugin,
+    dashboard.Themes,
     daemon.Stop,
     daemon.Redact,
     daemon.ShowSettings,

@@ -403,3 +403,43 @@ class BackendFields(Record):
     state: Literal["ready", "unusable"] = field()
     detail: Text = field(help="A version; or what is missing, and what to do about it.")
     places: list[PlaceFields] = field(help="Those that were used, also closed ones.")
+
+
+class PluginTabFields(Record):
+    """The page of a plugin."""
+
+    path: Text = field()
+    position: Text = field(help="`end`, `after:PAGE` or `before:PAGE`.")
+    override: Text | None = field(help="The path of the page that it takes the place of.")
+    hidden: Flag = field(help="Whether no link leads to it.")
+
+
+class PluginFields(Record):
+    """A plugin of the dashboard."""
+
+    name: Text = field()
+    label: Text = field()
+    description: Text = field()
+    icon: Text = field()
+    version: Text = field()
+    tab: PluginTabFields | None = field()
+    slots: list[Text] = field(help="The slots that it says it fills.")
+    entry: Text = field(help="Its script, served below `/dashboard-plugins/NAME/`.")
+    css: Text | None = field()
+    has_api: Flag = field(help="Whether it has a router below `/api/plugins/NAME/`.")
+    integrity: Object = field(help="Hashes of its files, by path.")
+    source: Literal["user", "shipped"] = field()
+    enabled: Flag = field(help="Whether its code runs and its files are served.")
+    error: Text | None = field(help="Why it cannot be used.")
+    directory: Text = field()
+
+
+class ThemeFields(Record):
+    """A theme of the dashboard."""
+
+    name: Text = field()
+    label: Text = field()
+    description: Text = field()
+    source: Literal["user", "shipped"] = field()
+    error: Text | None = field(help="Why it cannot be used.")
+    definition: Object | None = field(help="What its file says; null for the two of the page itself.")

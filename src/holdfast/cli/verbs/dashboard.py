@@ -23,6 +23,7 @@ VERB = Verb(
         "dashboard --listen IP:PORT --cert FILE --key FILE [--print | --no-open] [--read-only] [--json]",
         "dashboard --print-token [--json]",
         "dashboard --stop",
+        "dashboard plugins [--enable NAME | --disable NAME] [--json]",
     ],
     about="""
         Opens the dashboard in the browser: what runs, whose it is and what needs you, with logs and terminals. The
@@ -35,6 +36,9 @@ VERB = Verb(
 
         --print-token prints HOLDFAST_BUS_URL and HOLDFAST_BUS_TOKEN for a program that publishes events: its token can
         do nothing else.
+
+        plugins lists what extends the page: directories below $HOLDFAST_HOME/dashboard/plugins, and those that come
+        with holdfast. A plugin that is disabled runs no code. See docs/dashboard-plugins.md.
 
         --stop ends all pages and links, and closes the ports, which HTTP clients use as well (holdfast daemon http).
         See docs/dashboard.md.
@@ -51,6 +55,8 @@ VERB = Verb(
         Option("--key", metavar="FILE", help="The key of the certificate, without a password."),
         Option("--print-token", help="Print the address and the token for a program that publishes events."),
         Option("--stop", help="End all pages, and stop listening."),
+        Option("--enable", metavar="NAME", help="With plugins: enable this one."),
+        Option("--disable", metavar="NAME", help="With plugins: disable this one."),
         JSON,
     ],
     exits=[("0", "Done.")],
@@ -68,8 +74,16 @@ _TIME_LIMIT = 60.0
 
 
 def run(given: Given) -> int:
-    given.only()
+    is_plugins = given.words == ["plugins"]
+    if not is_plugins:
+        given.only()
+        if given.enable is not None or given.disable is not None:
+            raise BadValue("--enable and --disable go with plugins", next="holdfast dashboard plugins")
     opens = given.print or given.no_open or given.read_only or given.listen or given.cert or given.key
+    if is_plugins:
+        if opens or given.stop or given.print_token or given.port is not None:
+            raise BadValue("dashboard plugins takes --enable NAME, --disable NAME and --json alone", next=given.usage)
+        return _plugins(given)
     if sum((given.stop, given.print_token, bool(opens or given.port is not None))) > 1:
         raise BadValue("--stop and --print-token go alone", next=given.usage)
     if given.listen is not None and given.port is not None:
@@ -91,6 +105,34 @@ def run(given: Given) -> int:
         if not given.print:
             _open(given, reply)
     return 0
+
+
+def _plugins(given: Given) -> int:
+    if given.enable is not None and given.disable is not None:
+        raise BadValue("give --enable NAME or --disable NAME", next=given.usage)
+    from holdfast.client.sync import connect
+
+    name = given.disable if given.enable is None else given.enable
+    with connect() as client:
+        if name is not None:
+            client.set_plugin(name, given.enable is not None)
+        found = client.plugins()
+    if given.json:
+        console.out_json(found)
+        return 0
+    if not found:
+        console.say("there are no plugins")
+        return 0
+    rows = [
+        (one["name"], _state(one), one["version"], one["source"], one["error"] or one["description"] or "-")
+        for one in found
+    ]
+    console.out(console.table(("NAME", "STATE", "VERSION", "SOURCE", "ABOUT"), rows))
+    return 0
+
+
+def _state(plugin: Message) -> str:
+    return "error" if plugin["error"] else "enabled" if plugin["enabled"] else "disabled"
 
 
 def _request(given: Given) -> Message:

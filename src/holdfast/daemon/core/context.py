@@ -30,9 +30,12 @@ from holdfast.daemon.start.sudo import SudoHelper
 from holdfast.daemon.streams.inputs import Inputs
 from holdfast.daemon.streams.outputs import Outputs
 from holdfast.daemon.workers.mcp import McpWorker
+from holdfast.daemon.workers.plugins import PluginRouters
 from holdfast.daemon.workers.screens import ProcessScreens
 from holdfast.daemon.workers.sinks import SinkManager
 from holdfast.daemon.workers.watch import WatchWorker
+from holdfast.dashboard.plugins import DashboardPlugins
+from holdfast.dashboard.themes import DashboardThemes
 from holdfast.model.process import HeldProcess, ProcessId
 from holdfast.paths import Paths
 from holdfast.places.base import ExecutionPlace, Measures
@@ -80,6 +83,9 @@ class DaemonContext:
     tls: TlsListener
     pages: PageAccess
     mcp: McpWorker
+    plugins: DashboardPlugins
+    themes: DashboardThemes
+    plugin_routers: PluginRouters
     watch_worker: WatchWorker
     background: BackgroundTasks
     started_at: float = field(default_factory=time.time)

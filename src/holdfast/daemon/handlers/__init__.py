@@ -14,6 +14,7 @@ from holdfast.daemon.handlers import (
     daemon,
     doctor,
     events,
+    extensions,
     files,
     foreground,
     inbox,
@@ -32,6 +33,7 @@ from holdfast.daemon.handlers import (
 from holdfast.ops import approvals as approval_ops
 from holdfast.ops import backends as backend_ops
 from holdfast.ops import daemon as daemon_ops
+from holdfast.ops import dashboard as dashboard_ops
 from holdfast.ops import events as event_ops
 from holdfast.ops import files as file_ops
 from holdfast.ops import output as output_ops
@@ -94,6 +96,9 @@ HANDLERS: dict[type[Operation], Handler] = {
     daemon_ops.Doctor: doctor.handle,
     daemon_ops.Http: daemon.http,
     daemon_ops.Dashboard: daemon.dashboard,
+    dashboard_ops.Plugins: extensions.list_plugins,
+    dashboard_ops.SetPlugin: extensions.set_plugin,
+    dashboard_ops.Themes: extensions.list_themes,
     daemon_ops.Stop: daemon.stop,
     daemon_ops.Redact: daemon.redact,
     daemon_ops.ShowSettings: daemon.show_settings,

@@ -8,6 +8,7 @@ from holdfast.http.routes import (
     cast,
     dashboard,
     events,
+    extensions,
     files,
     health,
     inbox,
@@ -21,7 +22,21 @@ from holdfast.http.routing import Route
 
 _SPECIAL = [
     route
-    for module in (processes, log, files, attach, cast, inbox, events, pub, health, approvals, dashboard, mcp)
+    for module in (
+        processes,
+        log,
+        files,
+        attach,
+        cast,
+        inbox,
+        events,
+        pub,
+        health,
+        approvals,
+        dashboard,
+        extensions,
+        mcp,
+    )
     for route in module.ROUTES
 ]
 #: A special route takes the place of the one that its operation declares.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack
 
 import httptools
@@ -103,7 +103,13 @@ class _ForwardedEvents(Response):
 class WorkerExchange:
     """One request to the worker, on a connection of its own: `begin` returns with the head, `pieces` has the body."""
 
-    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    def __init__(
+        self,
+        reader: asyncio.StreamReader,
+        writer: asyncio.StreamWriter,
+        died: Callable[[], Unreachable] | None = None,
+    ) -> None:
+        self._died = died or _died
         self._reader = reader
         self._writer = writer
         self._parser = httptools.HttpResponseParser(self)
@@ -123,7 +129,7 @@ class WorkerExchange:
             while not self._has_head:
                 await self._feed()
         except OSError as gone:
-            raise _died() from gone
+            raise self._died() from gone
 
     async def pieces(self) -> AsyncIterator[bytes]:
         """Reads no more than is consumed. Raises Unreachable when the worker dies in the middle."""
@@ -136,16 +142,16 @@ class WorkerExchange:
             try:
                 await self._feed()
             except OSError as gone:
-                raise _died() from gone
+                raise self._died() from gone
 
     async def _feed(self) -> None:
         data = await self._reader.read(_READ_SIZE)
         if not data:
-            raise _died()
+            raise self._died()
         try:
             self._parser.feed_data(data)
         except httptools.HttpParserError as broken:
-            raise _died() from broken
+            raise self._died() from broken
         if self._has_head:
             self.status = self._parser.get_status_code()
 

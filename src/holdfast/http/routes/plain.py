@@ -23,6 +23,7 @@ _CHANGES: dict[str, dict[str, Any]] = {
     "attached": {"replies": {200: Success("It has ended", {JSON: Attached.Reply})}},
     "publish": {"errors": (507,)},
     "restart": {"errors": (422,)},
+    "set_plugin": {"errors": (404, 507)},
     "sink_test": {"errors": (404,)},
     "sink_retry": {"needs_body": True},
     "ack": {"required": ("ids",)},
