@@ -15,7 +15,8 @@ from tests.support import eventually
 
 
 def _runs(path: Path) -> int:
-    return int(eventually(lambda: path.exists() and path.read_text().strip()))
+    eventually(lambda: path.exists() and path.read_text().strip())
+    return int(path.read_text())
 
 
 def test_a_message_ends_the_foreground_command_and_skips_the_rest(

@@ -81,7 +81,7 @@ def test_a_process_that_ended_meanwhile_is_named_with_its_code(
 
 
 def _kill_at_random(endpoint: Endpoint, talk: Conversation, marks: Path, kills: int) -> None:
-    """The model starts one command after the other, in the foreground and in the background, for as long as it takes."""
+    """The model starts one command after the other, in the foreground and in the background, until it is stopped."""
     seed = random.randrange(1 << 32)
     print(f"seed {seed}")
     chance = random.Random(seed)

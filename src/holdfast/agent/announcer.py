@@ -39,13 +39,13 @@ class Announcer:
     def shown(self, topic: str, **fields: Any) -> None:
         self._put(_Announcement(topic, fields, is_kept=False))
 
-    def delta(self, topic: str, text: str) -> None:
-        """A piece of text; pieces that wait are sent as one."""
+    def delta(self, topic: str, entry: int, text: str) -> None:
+        """A piece of text of an entry to come; pieces that wait are sent as one."""
         last = self._waiting[-1] if self._waiting else None
         if last is not None and last.topic == topic and len(last.fields["text"]) < _LONGEST_DELTA:
             last.fields["text"] += text
         else:
-            self.shown(topic, text=text)
+            self.shown(topic, entry=entry, text=text)
 
     def _put(self, announcement: _Announcement) -> None:
         self._waiting.append(announcement)

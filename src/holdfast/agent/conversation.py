@@ -71,14 +71,18 @@ def usage_of(entries: Iterable[Entry]) -> Usage:
     return total
 
 
-def messages(entries: Sequence[Entry]) -> list[Message]:
-    """The messages of a branch, from the last compaction on, after the system prompt that is in effect."""
+def messages(entries: Sequence[Entry], whole: bool = False) -> list[Message]:
+    """The messages of a branch, from the last compaction on, after the system prompt that is in effect.
+
+    `whole`: all of them, as if there had been no compaction.
+    """
     system: Message | None = None
     for entry in entries:
         if entry.kind == "settings" and isinstance(entry.content.get("system"), str):
             system = {"role": "system", "content": entry.content["system"]}
     found: list[Message] = [] if system is None else [system]
-    for group in _turns(_kept(entries)):
+    kept = [entry for entry in entries if entry.kind != "compaction"] if whole else _kept(entries)
+    for group in _turns(kept):
         found += _group(group)
     return found
 

@@ -204,24 +204,24 @@ class Agent:
             raise ModelFailed("no model is configured", next="holdfast agent --setup, or --model M --base-url URL")
         if self._model is None:
             try:
-                self._model = self._make_model(settings["base_url"])
+                self._model = await asyncio.to_thread(self._make_model, settings["base_url"])
             except ModelFailed:
                 raise
             except HoldfastError as failed:
                 raise ModelFailed(failed.message, next=failed.next, is_access=True) from failed
-        draft = Draft()
+        draft, entry = Draft(), self._log.next_id
         topics = {"text": "tui.message.delta", "reasoning": "tui.reasoning.delta"}
 
         def on_delta(kind: str, text: str) -> None:
             if kind == "tool":
-                self._events.shown("tui.tool.generating", name=text[:64])
+                self._events.shown("tui.tool.generating", entry=entry, name=text[:64])
             else:
-                self._events.delta(topics[kind], text)
+                self._events.delta(topics[kind], entry, text)
 
         async def on_retry(message: str, pause: float) -> None:
-            self._events.shown("tui.error", message=message, retry_in=round(pause, 1))
+            self._events.shown("tui.error", entry=entry, message=message, retry_in=round(pause, 1))
 
-        self._events.shown("tui.message.start")
+        self._events.shown("tui.message.start", entry=entry)
         asking = self._model.ask(settings["model"], messages, schemas, on_delta, on_retry, draft)
         try:
             made = await self._guarded(asking)
@@ -230,9 +230,9 @@ class Agent:
                 self._append("assistant", text=text, calls=[], is_partial=True, model=settings["model"])
             raise
         finally:
-            self._events.shown("tui.message.complete")
+            self._events.shown("tui.message.complete", entry=entry)
         if made.reasoning:
-            self._events.shown("tui.reasoning.available", characters=len(made.reasoning))
+            self._events.shown("tui.reasoning.available", entry=entry, characters=len(made.reasoning))
         return made
 
     async def _guarded(self, work: Coroutine[Any, Any, T]) -> T:

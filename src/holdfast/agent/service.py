@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
+from contextlib import suppress
 
 from holdfast.agent.config import BAD_CONFIG, find_key, read_config
 from holdfast.agent.loop import Agent
@@ -20,6 +21,12 @@ from holdfast.tools.aio import AsyncTools
 APPROVAL_WAIT = 45.0
 
 
+def _load_client() -> None:
+    """It takes a second or more, while the agent already reads its log. Where it is missing, the first turn says so."""
+    with suppress(ImportError):
+        import openai  # noqa: F401
+
+
 async def serve(session: str, since: int | None) -> None:
     """Runs until the agent is not needed any more. Raises NotNow where the session has an agent."""
     home = find_paths().home
@@ -30,6 +37,7 @@ async def serve(session: str, since: int | None) -> None:
             AsyncClient(session, strict=True) as client,
             AsyncTools(session, cwd=os.getcwd(), push=True, options=options) as tools,
         ):
+            asyncio.get_running_loop().run_in_executor(None, _load_client)
             toolbox = Toolbox(client, tools, config)
             await toolbox.open()
             try:

@@ -79,7 +79,7 @@ def read(path: str) -> list[Entry]:
         with open(path, "rb") as file:
             data = file.read()
     except FileNotFoundError:
-        raise NotFound("this session has no log of an agent", next="holdfast agent log --list") from None
+        raise NotFound("this session has no conversation with an agent", next="holdfast agent log lists them") from None
     except OSError as failed:
         raise HoldfastError(f"cannot read {path}: {failed.strerror}", next="check its permissions") from failed
     return list(_parsed(data))
@@ -222,6 +222,11 @@ class SessionLog:
         self.head = entry.id
         self.entries.append(entry)
         return entry
+
+    @property
+    def next_id(self) -> int:
+        """The id of the next entry."""
+        return self._next
 
     def branch(self) -> list[Entry]:
         """The conversation up to `head`."""

@@ -123,6 +123,8 @@ class Toolbox:
             made = await self._made(call.name, given, process_id)
         except (ToolRefusal, HoldfastError) as refused:
             made = of_error(refused)
+            if call.name in FILE_TOOLS and made["status"] == "not_found":
+                made["next"] = "check the path, with terminal: ls"
         except asyncio.CancelledError:
             raise
         except Exception as failed:  # noqa: BLE001 - the model gets an answer after any error

@@ -40,6 +40,7 @@ VERBS = {
     "deny": "Deny a command, or revoke an approval",
     "judge": "Show what the safety policy says about a command, and why",
     "audit": "Show or verify the audit log",
+    "agent": "Run an agent on any OpenAI-compatible endpoint: one task, or a conversation",
     "mcp": "Run the MCP server on stdin and stdout",
     "daemon": "Start, stop or restart the daemon, show its state, serve HTTP",
     "config": "Show or change the settings of this instance",

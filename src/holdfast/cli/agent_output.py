@@ -1,0 +1,174 @@
+"""What an agent does, for a terminal or for programs. Control characters of others never reach the terminal."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import Any, Literal
+
+from holdfast.agent import conversation
+from holdfast.agent.conversation import ToolCall
+from holdfast.agent.session_log import Entry
+from holdfast.cli import colours, console
+
+Mode = Literal["text", "quiet", "json", "chat"]
+
+_MAIN_ARGUMENT = ("command", "path", "pattern", "action", "session_id")
+
+
+class AgentOutput:
+    """Writes the entries of a session, each once; text that is streamed is written as it comes."""
+
+    def __init__(self, mode: Mode, session: str) -> None:
+        self._mode = mode
+        self._session = session
+        self._streamed = ""
+        self._streamed_entry = 0
+        self._last = 0
+        self._text = ""
+        self._error: dict[str, Any] | None = None
+        #: Inputs that were typed here.
+        self.own: set[str] = set()
+
+    def event(self, event: dict[str, Any]) -> None:
+        """An event of the agent that is not kept."""
+        entry = event.get("entry")
+        if self._mode not in ("text", "chat") or not isinstance(entry, int) or entry <= self._last:
+            return
+        if event.get("type") == "tui.message.delta":
+            if entry != self._streamed_entry:
+                self._streamed, self._streamed_entry = "", entry
+            self._streamed += str(event.get("text"))
+            self._write(str(event.get("text")))
+        elif event.get("type") == "tui.error" and event.get("retry_in") is not None:
+            self._drop_streamed()
+            self._say(f"{event.get('message')}; again in {event['retry_in']} s", colours.YELLOW)
+
+    def entry(self, entry: Entry) -> None:
+        self._last = entry.id
+        if self._mode == "json":
+            self._as_json(entry)
+        elif entry.kind == "assistant":
+            self._text = str(entry.content.get("text") or "") or self._text
+            if self._mode != "quiet":
+                self._answer(entry)
+        elif entry.kind == "error":
+            self._error = entry.content
+            if self._mode == "chat":
+                self._say(f"{entry.content.get('message')}. Next: {entry.content.get('next')}", colours.RED)
+        elif self._mode != "quiet":
+            self._other(entry)
+
+    def finish(self, entry: Entry) -> int:
+        """The end of the turn: the exit code of the command."""
+        reason = entry.content.get("reason")
+        if self._mode == "quiet":
+            console.out(console.visible_lines(self._text))
+        sys.stdout.flush()
+        if reason == "interrupted":
+            return 130
+        if reason == "done":
+            return 0
+        error = self._error or {"message": f"the turn was given up: {reason}", "next": "holdfast agent --resume"}
+        console.say(f"{error.get('message')}. Next: {error.get('next')}", colours.RED)
+        return 125
+
+    def _answer(self, entry: Entry) -> None:
+        text = str(entry.content.get("text") or "")
+        streamed = self._streamed if self._streamed_entry == entry.id else ""
+        if text.startswith(streamed):
+            self._write(text[len(streamed) :])
+        else:
+            self._write(f"\n{text}")
+        if text and not text.endswith("\n"):
+            self._write("\n")
+        self._streamed, self._streamed_entry = "", 0
+        for call in conversation.calls_of(entry):
+            self._say_dim(f"▸ {call.name}  {brief(call)}")
+
+    def _other(self, entry: Entry) -> None:
+        content = entry.content
+        if entry.kind == "tool_result" and (content.get("is_error") or content.get("status") == "interrupted"):
+            self._say_dim(f"  {content.get('status')}: {_reason(str(content.get('text')))}")
+        elif entry.kind == "notice":
+            first = str(content.get("text")).split("\n")[0].removeprefix("[IMPORTANT: ")
+            self._say(f"● {first}", colours.CYAN)
+        elif entry.kind == "user" and self._mode == "chat" and content.get("input") not in self.own:
+            self._say(f"you: {content.get('text')}", colours.BOLD)
+        elif entry.kind == "interrupt":
+            self._drop_streamed()
+            self._say_dim("interrupted")
+        elif entry.kind == "compaction":
+            self._say_dim("the conversation was compacted")
+        elif entry.kind == "end" and self._mode == "chat" and content.get("reason") not in ("done", "error"):
+            self._say_dim(f"the turn ended: {content.get('reason')}")
+
+    def _as_json(self, entry: Entry) -> None:
+        common = {"session": self._session, "entry": entry.id, "time": entry.time}
+        content = entry.content
+        rows: list[dict[str, Any]] = []
+        match entry.kind:
+            case "user":
+                rows = [{"type": "message", "role": "user", "text": content.get("text")}]
+            case "assistant":
+                said = {"type": "message", "role": "assistant", "text": content.get("text")}
+                calls = conversation.calls_of(entry)
+                rows = [{**said, "usage": content.get("usage")}] if content.get("text") or not calls else []
+                rows += [{"type": "tool_call", **call._asdict()} for call in calls]
+            case "tool_result":
+                names = ("name", "status", "is_error", "text")
+                rows = [{"type": "tool_result", "id": content.get("call"), **{key: content.get(key) for key in names}}]
+            case "notice":
+                names = ("notice", "key", "process", "text")
+                rows = [{"type": "notice", "kind": content.get("about"), **{key: content.get(key) for key in names}}]
+            case "error":
+                self._error = content
+            case "end":
+                error = {"error": self._error.get("message")} if self._error else {}
+                rows = [{"type": "end", "reason": content.get("reason"), **error}]
+        for row in rows:
+            sys.stdout.write(f"{json.dumps({**row, **common}, ensure_ascii=False)}\n")
+        sys.stdout.flush()
+
+    def _drop_streamed(self) -> None:
+        if self._streamed:
+            self._write("\n")
+        self._streamed, self._streamed_entry = "", 0
+
+    def _write(self, text: str) -> None:
+        sys.stdout.write(console.visible_lines(text))
+        sys.stdout.flush()
+
+    def _say_dim(self, text: str) -> None:
+        self._say(text, colours.DIM)
+
+    def _say(self, text: str, colour: str) -> None:
+        stream, fd = (sys.stdout, 1) if self._mode == "chat" else (sys.stderr, 2)
+        try:
+            stream.write(f"{colours.paint(console.brief(console.visible(text), 400), colour, fd)}\n")
+            stream.flush()
+        except OSError:
+            return
+
+
+def brief(call: ToolCall) -> str:
+    """The arguments of a call in one line."""
+    try:
+        given = json.loads(call.arguments)
+    except (ValueError, RecursionError):
+        given = None
+    if not isinstance(given, dict):
+        return console.brief(call.arguments, 100)
+    words = [str(given[name]) for name in _MAIN_ARGUMENT if given.get(name)]
+    more = " (background)" if given.get("background") else ""
+    return console.brief(" ".join(words) or ", ".join(map(str, given)), 120) + more
+
+
+def _reason(text: str) -> str:
+    try:
+        made = json.loads(text)
+    except (ValueError, RecursionError):
+        return console.brief(text, 200)
+    if not isinstance(made, dict):
+        return console.brief(text, 200)
+    return console.brief(str(made.get("message") or made.get("note") or made.get("reason")), 200)
