@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 from holdfast.agent import session_log
 from holdfast.agent.front import AgentFront
-from holdfast.agent.session_log import Entry
+from holdfast.agent.session_log import LogEntry
 from holdfast.client.aio import aconnect
 from tests.agent.endpoint import Endpoint
 from tests.support import eventually
@@ -72,17 +72,17 @@ class Conversation:
         self._with_front(lambda front: front.compact())
 
     @property
-    def entries(self) -> list[Entry]:
+    def entries(self) -> list[LogEntry]:
         return session_log.read(self.path) if os.path.exists(self.path) else []
 
-    def of(self, kind: str) -> list[Entry]:
+    def of(self, kind: str) -> list[LogEntry]:
         return [entry for entry in self.entries if entry.kind == kind]
 
     def results(self) -> list[dict[str, Any]]:
         """The answers of tools, as objects."""
         return [json.loads(entry.content["text"]) for entry in self.of("tool_result")]
 
-    def ended(self, turns: int, timeout: float = 60.0) -> list[Entry]:
+    def ended(self, turns: int, timeout: float = 60.0) -> list[LogEntry]:
         """Waits until this number of turns has ended; all entries."""
         eventually(lambda: len(self.of("end")) >= turns, timeout=timeout)
         return self.entries

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+import holdfast
 from holdfast.agent import conversation
 from tests.agent.endpoint import Body, Call, Endpoint, Say, call, fault_of, texts_of
 from tests.agent.stage import Conversation
@@ -81,7 +82,10 @@ def test_a_process_that_ended_meanwhile_is_named_with_its_code(
 
 
 def _kill_at_random(endpoint: Endpoint, talk: Conversation, marks: Path, kills: int) -> None:
-    """The model starts one command after the other, in the foreground and in the background, until it is stopped."""
+    """The model starts one command after the other, in the foreground and in the background, until it is stopped.
+
+    At times the daemon is killed as well.
+    """
     seed = random.randrange(1 << 32)
     print(f"seed {seed}")
     chance = random.Random(seed)
@@ -104,6 +108,9 @@ def _kill_at_random(endpoint: Endpoint, talk: Conversation, marks: Path, kills: 
         time.sleep(chance.uniform(0.0, 0.6))
         if chance.random() < 0.2:
             talk.send(f"message {number}")
+        if chance.random() < 0.15:
+            with holdfast.connect() as client:
+                os.kill(client.status()["pid"], signal.SIGKILL)
         pid = talk.pid() or before
         try:
             os.kill(pid, signal.SIGKILL)

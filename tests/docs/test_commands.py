@@ -17,6 +17,7 @@ NOT_RUN = {
     "docs/benchmarks.md": 5,
     "docs/commands.md": 1,
     "docs/installing.md": 8,
+    "docs/agent.md": 4,
     "docs/integrations.md": 2,
     "docs/listing.md": 1,
     "docs/mcp.md": 2,
@@ -26,6 +27,7 @@ NOT_RUN = {
     "docs/service.md": 4,
     "docs/sinks.md": 2,
     "docs/takeover.md": 1,
+    "docs/tui.md": 2,
 }
 
 

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 from collections import deque
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from holdfast.errors import HoldfastError
@@ -13,6 +16,7 @@ if TYPE_CHECKING:
 
 _ATTEMPTS = 3
 _PAUSE = 0.3
+_TICK = 2.0
 #: Events with text of others are cut to this many characters; all of it is in the session log.
 LONGEST_TEXT = 8000
 _LONGEST_DELTA = 32_000
@@ -46,6 +50,21 @@ class Announcer:
             last.fields["text"] += text
         else:
             self.shown(topic, entry=entry, text=text)
+
+    @asynccontextmanager
+    async def progress(self, **fields: Any) -> AsyncIterator[None]:
+        """Says every two seconds that a call runs, and for how long."""
+
+        async def tick() -> None:
+            for count in itertools.count(1):
+                await asyncio.sleep(_TICK)
+                self.shown("tui.tool.progress", **fields, seconds=count * _TICK)
+
+        ticking = asyncio.ensure_future(tick())
+        try:
+            yield
+        finally:
+            ticking.cancel()
 
     def _put(self, announcement: _Announcement) -> None:
         self._waiting.append(announcement)

@@ -9,7 +9,7 @@ from holdfast.agent import conversation
 from holdfast.agent.conversation import Message
 from holdfast.agent.model_client import ModelAnswer, ModelFailed
 from holdfast.agent.prompts import SUMMARISE
-from holdfast.agent.session_log import Entry
+from holdfast.agent.session_log import LogEntry
 from holdfast.client.aio import AsyncClient
 from holdfast.errors import HoldfastError
 from holdfast.model.shortening import estimate
@@ -20,7 +20,7 @@ _LONGEST_REQUEST = 8000
 _LONGEST_ANSWER = 4000
 
 
-def tokens_of(entries: Sequence[Entry]) -> int:
+def tokens_of(entries: Sequence[LogEntry]) -> int:
     """About how long the conversation is: what the endpoint counted last, and an estimate of what came since."""
     counted, since = 0, []
     for entry in reversed(entries):
@@ -34,7 +34,7 @@ def tokens_of(entries: Sequence[Entry]) -> int:
 
 
 async def compact(
-    entries: Sequence[Entry], client: AsyncClient, ask: Callable[[list[Message]], Awaitable[ModelAnswer]]
+    entries: Sequence[LogEntry], client: AsyncClient, ask: Callable[[list[Message]], Awaitable[ModelAnswer]]
 ) -> dict[str, Any]:
     """The content of a compaction. Raises ModelFailed; nothing has changed then."""
     asked = [_shortened(message) for message in conversation.messages(entries)]

@@ -10,7 +10,7 @@ import json
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
-from holdfast.agent.session_log import Entry
+from holdfast.agent.session_log import LogEntry
 
 Message: TypeAlias = dict[str, Any]
 
@@ -29,7 +29,7 @@ class ToolCall(NamedTuple):
     arguments: str
 
 
-def calls_of(entry: Entry) -> list[ToolCall]:
+def calls_of(entry: LogEntry) -> list[ToolCall]:
     """The calls of an entry of the model."""
     found = entry.content.get("calls")
     calls = found if isinstance(found, list) else []
@@ -40,7 +40,7 @@ def calls_of(entry: Entry) -> list[ToolCall]:
     ]
 
 
-class Usage(NamedTuple):
+class TokenUsage(NamedTuple):
     """Sums over a conversation. `cost` is in dollars, None where no price is known."""
 
     input_tokens: int = 0
@@ -51,8 +51,8 @@ class Usage(NamedTuple):
     tool_errors: int = 0
 
 
-def usage_of(entries: Iterable[Entry]) -> Usage:
-    total = Usage()
+def usage_of(entries: Iterable[LogEntry]) -> TokenUsage:
+    total = TokenUsage()
     for entry in entries:
         if entry.kind == "tool_result" and entry.content.get("is_error"):
             total = total._replace(tool_errors=total.tool_errors + 1)
@@ -60,7 +60,7 @@ def usage_of(entries: Iterable[Entry]) -> Usage:
             continue
         used = entry.content.get("usage") or {}
         cost = used.get("cost")
-        total = Usage(
+        total = TokenUsage(
             total.input_tokens + int(used.get("input") or 0),
             total.output_tokens + int(used.get("output") or 0),
             total.cached_tokens + int(used.get("cached") or 0),
@@ -71,7 +71,7 @@ def usage_of(entries: Iterable[Entry]) -> Usage:
     return total
 
 
-def messages(entries: Sequence[Entry], whole: bool = False) -> list[Message]:
+def messages(entries: Sequence[LogEntry], whole: bool = False) -> list[Message]:
     """The messages of a branch, from the last compaction on, after the system prompt that is in effect.
 
     `whole`: all of them, as if there had been no compaction.
@@ -87,7 +87,7 @@ def messages(entries: Sequence[Entry], whole: bool = False) -> list[Message]:
     return found
 
 
-def _kept(entries: Sequence[Entry]) -> list[Entry]:
+def _kept(entries: Sequence[LogEntry]) -> list[LogEntry]:
     """The last compaction, and what it kept."""
     at = next((n for n in reversed(range(len(entries))) if entries[n].kind == "compaction"), None)
     if at is None:
@@ -97,10 +97,10 @@ def _kept(entries: Sequence[Entry]) -> list[Entry]:
     return [entries[at], *kept, *entries[at + 1 :]]
 
 
-def _turns(entries: Iterable[Entry]) -> list[list[Entry]]:
+def _turns(entries: Iterable[LogEntry]) -> list[list[LogEntry]]:
     """An entry of the model with the answers to its calls; each other entry by itself."""
-    groups: list[list[Entry]] = []
-    open_group: list[Entry] | None = None
+    groups: list[list[LogEntry]] = []
+    open_group: list[LogEntry] | None = None
     wanted: set[str] = set()
     for entry in entries:
         if entry.kind == "tool_result":
@@ -117,7 +117,7 @@ def _turns(entries: Iterable[Entry]) -> list[list[Entry]]:
     return groups
 
 
-def _group(group: list[Entry]) -> list[Message]:
+def _group(group: list[LogEntry]) -> list[Message]:
     first = group[0]
     text = str(first.content.get("text") or "")
     if first.kind == "assistant":
@@ -127,7 +127,7 @@ def _group(group: list[Entry]) -> list[Message]:
     return [{"role": "user", "content": text}] if text else []
 
 
-def _assistant(entry: Entry, answers: list[Entry]) -> list[Message]:
+def _assistant(entry: LogEntry, answers: list[LogEntry]) -> list[Message]:
     text, calls = entry.content.get("text"), calls_of(entry)
     if not text and not calls:
         return []
@@ -159,7 +159,7 @@ class OpenCall(NamedTuple):
     process: str | None
 
 
-def open_calls(entries: Sequence[Entry]) -> list[OpenCall]:
+def open_calls(entries: Sequence[LogEntry]) -> list[OpenCall]:
     """The calls of the last answer of the model that are not answered."""
     at = next((n for n in reversed(range(len(entries))) if entries[n].kind == "assistant"), None)
     if at is None:
@@ -174,7 +174,7 @@ def open_calls(entries: Sequence[Entry]) -> list[OpenCall]:
     return found
 
 
-def is_open(entries: Sequence[Entry]) -> bool:
+def is_open(entries: Sequence[LogEntry]) -> bool:
     """Whether the model has to be asked: the last thing said was not said by it, and the turn was not ended."""
     for entry in reversed(entries):
         if entry.kind == "interrupt":

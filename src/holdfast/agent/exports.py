@@ -8,19 +8,19 @@ from datetime import UTC, datetime
 from typing import Any
 
 from holdfast.agent import conversation
-from holdfast.agent.session_log import Entry
+from holdfast.agent.session_log import LogEntry
 from holdfast.version import VERSION
 
 ATIF_VERSION = "ATIF-v1.8"
 _LONGEST_RESULT = 4000
 
 
-def openai(entries: Sequence[Entry]) -> str:
+def openai(entries: Sequence[LogEntry]) -> str:
     """The whole conversation as a JSON array of messages."""
     return json.dumps(conversation.messages(entries, whole=True), ensure_ascii=False, indent=1)
 
 
-def markdown(entries: Sequence[Entry], session: str) -> str:
+def markdown(entries: Sequence[LogEntry], session: str) -> str:
     """For people: messages, calls and their answers in short."""
     parts = [f"# {_flat(session)}"]
     for entry in entries:
@@ -63,14 +63,14 @@ def _flat(text: str) -> str:
     return " ".join(text.split())
 
 
-def _date(entry: Entry) -> str:
+def _date(entry: LogEntry) -> str:
     return datetime.fromtimestamp(entry.time, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
 
 
-def atif(entries: Sequence[Entry], session: str) -> dict[str, Any]:
+def atif(entries: Sequence[LogEntry], session: str) -> dict[str, Any]:
     """The conversation as one document of ATIF. Notices are steps of the system."""
     settings = next((entry.content for entry in reversed(entries) if entry.kind == "settings"), dict[str, Any]())
-    results: dict[str, Entry] = {}
+    results: dict[str, LogEntry] = {}
     for entry in entries:
         if entry.kind == "tool_result":
             results.setdefault(str(entry.content.get("call")), entry)
@@ -106,13 +106,13 @@ def atif(entries: Sequence[Entry], session: str) -> dict[str, Any]:
     }
 
 
-def _step(steps: list[dict[str, Any]], entry: Entry, source: str, message: str, **extra: Any) -> dict[str, Any]:
+def _step(steps: list[dict[str, Any]], entry: LogEntry, source: str, message: str, **extra: Any) -> dict[str, Any]:
     time = datetime.fromtimestamp(entry.time, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
     step = {"step_id": len(steps) + 1, "timestamp": time, "source": source, "message": message}
     return {**step, "extra": {"entry": entry.id, **extra}}
 
 
-def _agent_step(steps: list[dict[str, Any]], entry: Entry, results: dict[str, Entry]) -> dict[str, Any]:
+def _agent_step(steps: list[dict[str, Any]], entry: LogEntry, results: dict[str, LogEntry]) -> dict[str, Any]:
     content, calls = entry.content, conversation.calls_of(entry)
     step = _step(steps, entry, "agent", str(content.get("text") or ""))
     if content.get("model"):

@@ -17,7 +17,7 @@ from typing import Any
 
 from holdfast.agent import session_log
 from holdfast.agent.config import BAD_CONFIG, INPUT_TOPIC
-from holdfast.agent.session_log import Entry
+from holdfast.agent.session_log import LogEntry
 from holdfast.client.aio import AsyncClient
 from holdfast.errors import BadValue, HoldfastError, NotFound
 
@@ -48,23 +48,23 @@ class AgentFront:
     def is_running(self) -> bool:
         return session_log.is_held(self._home, self.session)
 
-    def entries(self) -> list[Entry]:
+    def entries(self) -> list[LogEntry]:
         """The log; empty where there is none yet."""
         try:
             return session_log.read(self.path)
         except NotFound:
             return []
 
-    async def send(self, text: str) -> str:
+    async def send(self, text: str, chosen: str | None = None) -> str:
         """A message of the user; its id, which its log entry has as `input`. It is in the log when this returns.
 
-        What the agent does is interrupted. Raises HoldfastError.
+        What the agent does is interrupted. `chosen`: an id of `new_input`. Raises HoldfastError.
         """
         if not text.strip():
             raise BadValue("the message is empty", next="write something")
         if len(text.encode(errors="surrogatepass")) > _LONGEST_MESSAGE:
             raise BadValue(f"the message is longer than {_LONGEST_MESSAGE >> 10} KiB", next="put it into a file")
-        return await self._put("message", text=text)
+        return await self._put("message", chosen, text=text)
 
     async def set(self, *, model: str | None = None, base_url: str | None = None, toolset: str | None = None) -> None:
         """Change settings of the session, from the next step on."""
@@ -83,8 +83,8 @@ class AgentFront:
         """End what the agent does now. Background processes go on."""
         await self._client.publish("session.interrupt", {"session": self.session, "by": "user"})
 
-    async def _put(self, kind: str, **fields: Any) -> str:
-        chosen = f"in_{secrets.token_hex(6)}"
+    async def _put(self, kind: str, chosen: str | None = None, **fields: Any) -> str:
+        chosen = chosen or new_input()
         payload = {"session": self.session, "id": chosen, "kind": kind, **fields}
         seq = await self._client.publish(INPUT_TOPIC, payload)
         if kind in ("message", "settings"):
@@ -142,7 +142,7 @@ class AgentFront:
                     raise HoldfastError(f"the agent did not start: {what}", next=f"holdfast logs {process}")
                 await asyncio.sleep(_POLL)
 
-    async def follow(self, after: int = 0, wake: float | None = None) -> AsyncIterator[Entry | None]:
+    async def follow(self, after: int = 0, wake: float | None = None) -> AsyncIterator[LogEntry | None]:
         """The entries behind `after`, then those that come, without end; None every `wake` seconds without one."""
         offset, rest, idle_since = 0, b"", time.monotonic()
         while True:
@@ -177,6 +177,11 @@ class AgentFront:
             async for event in events:
                 if event.get("session") == self.session:
                     yield event
+
+
+def new_input() -> str:
+    """An id for a message of the user."""
+    return f"in_{secrets.token_hex(6)}"
 
 
 def agent_of(process: Any) -> str | None:

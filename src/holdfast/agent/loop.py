@@ -19,7 +19,7 @@ from holdfast.agent.config import INPUT_TOPIC, AgentConfig
 from holdfast.agent.conversation import ToolCall
 from holdfast.agent.model_client import Draft, ModelAnswer, ModelClient, ModelFailed
 from holdfast.agent.prompts import system_prompt
-from holdfast.agent.session_log import Entry, Kind, SessionLog
+from holdfast.agent.session_log import Kind, LogEntry, SessionLog
 from holdfast.agent.toolbox import Toolbox, ToolError, ToolOutcome, groups
 from holdfast.client.aio import AsyncClient
 from holdfast.errors import BadValue, HoldfastError
@@ -283,7 +283,8 @@ class Agent:
         shown = {"call": call.id, "name": call.name}
         self._events.shown("tui.tool.start", **shown, arguments=call.arguments[:LONGEST_TEXT], process=process)
         failpoints.reach("agent-call-logged")
-        outcome = await self._toolbox.run(call, given, process)
+        async with self._events.progress(**shown, process=process):
+            outcome = await self._toolbox.run(call, given, process)
         failpoints.reach("agent-call-run")
         self._answer(call, outcome)
         failpoints.reach("agent-result-logged")
@@ -391,7 +392,7 @@ class Agent:
             self._append("compaction", **fields)
             self._must_compact = False
 
-    def _append(self, kind: Kind, **content: Any) -> Entry:
+    def _append(self, kind: Kind, **content: Any) -> LogEntry:
         entry = self._log.append(kind, **content)
         self._events.kept("agent.step", entry=entry.id, kind=kind)
         return entry

@@ -40,7 +40,7 @@ Kind: TypeAlias = Literal[
 KINDS = frozenset(get_args(Kind))
 
 
-class Entry(NamedTuple):
+class LogEntry(NamedTuple):
     """One line. `id` counts from 1; `parent` is the entry that it follows, None for the first."""
 
     id: int
@@ -73,7 +73,7 @@ def path_of(home: str, session: str) -> str:
     return os.path.join(directory(home), f"{name}{_SUFFIX}")
 
 
-def read(path: str) -> list[Entry]:
+def read(path: str) -> list[LogEntry]:
     """The entries of a log that may be written meanwhile. Raises NotFound, BadValue for a newer format."""
     try:
         with open(path, "rb") as file:
@@ -85,7 +85,7 @@ def read(path: str) -> list[Entry]:
     return list(_parsed(data))
 
 
-def _parsed(data: bytes) -> Iterator[Entry]:
+def _parsed(data: bytes) -> Iterator[LogEntry]:
     """The entries of complete lines. A damaged line (of a disk that lost power) is left out."""
     known: set[int] = set()
     last: int | None = None
@@ -102,21 +102,21 @@ def _parsed(data: bytes) -> Iterator[Entry]:
         yield entry
 
 
-def parse_line(line: bytes) -> Entry | None:
+def parse_line(line: bytes) -> LogEntry | None:
     """The entry of a line; None for a damaged one."""
     try:
         fields = json.loads(line)
-        entry = Entry(**{name: fields[name] for name in Entry._fields})
+        entry = LogEntry(**{name: fields[name] for name in LogEntry._fields})
     except (ValueError, TypeError, KeyError, RecursionError):
         return None
     return entry if all(isinstance(value, kind) for value, kind in zip(entry, _TYPES, strict=True)) else None
 
 
-def branch(entries: Iterable[Entry], head: int | None = None) -> list[Entry]:
+def branch(entries: Iterable[LogEntry], head: int | None = None) -> list[LogEntry]:
     """The entries from the first one to `head` (by default the newest), without those of other branches."""
     by_id = {entry.id: entry for entry in entries}
     at = head if head is not None else next(reversed(by_id), None)
-    found: list[Entry] = []
+    found: list[LogEntry] = []
     while at is not None and (entry := by_id.pop(at, None)) is not None:
         found.append(entry)
         at = entry.parent
@@ -204,9 +204,9 @@ class SessionLog:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def append(self, kind: Kind, **content: Any) -> Entry:
+    def append(self, kind: Kind, **content: Any) -> LogEntry:
         """Write an entry behind `head`. It is on disk when this returns. Raises HoldfastError: nothing was written."""
-        entry = Entry(self._next, self.head, round(self._clock(), 3), kind, content)
+        entry = LogEntry(self._next, self.head, round(self._clock(), 3), kind, content)
         line = json.dumps(entry.to_json(), ensure_ascii=False, separators=(",", ":"), default=str)
         data = line.encode(errors="backslashreplace") + b"\n"
         try:
@@ -228,7 +228,7 @@ class SessionLog:
         """The id of the next entry."""
         return self._next
 
-    def branch(self) -> list[Entry]:
+    def branch(self) -> list[LogEntry]:
         """The conversation up to `head`."""
         return branch(self.entries, self.head)
 

@@ -8,20 +8,18 @@ import signal
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
-from typing import Any
-
-from prompt_toolkit import PromptSession
-from prompt_toolkit.formatted_text import ANSI
-from prompt_toolkit.history import FileHistory
-from prompt_toolkit.patch_stdout import patch_stdout
+from typing import TYPE_CHECKING, Any
 
 from holdfast.agent import session_log
-from holdfast.agent.front import AgentFront
+from holdfast.agent.front import AgentFront, new_input
 from holdfast.cli import colours, console
 from holdfast.cli.agent_output import AgentOutput, Mode
 from holdfast.client.aio import AsyncClient, aconnect
 from holdfast.client.approval import Approval
 from holdfast.errors import BadValue, HoldfastError, NotFound, NotNow
+
+if TYPE_CHECKING:
+    from prompt_toolkit import PromptSession  # an extra brings it: imported where it is used
 
 #: How long a request for approval can be answered here.
 _ANSWER_TIME = 45.0
@@ -141,6 +139,9 @@ async def _follow_approvals(client: AsyncClient, session: str, ask: Callable[[Ap
 
 async def answer_approval(client: AsyncClient, approval: Approval) -> None:
     """Ask the user. Enter, the end of the input and 45 s without an answer are a no."""
+    from prompt_toolkit import PromptSession
+    from prompt_toolkit.formatted_text import ANSI
+
     is_sudo = approval.action == "sudo"
     what = "sudo asks for a password, for" if is_sudo else "the agent asks to run"
     lines = [colours.paint(f"{approval.id}: {what}", colours.BOLD, 2)]
@@ -199,6 +200,9 @@ class _Chat:
     """One session on this terminal."""
 
     def __init__(self, client: AsyncClient, session: str) -> None:
+        from prompt_toolkit import PromptSession
+        from prompt_toolkit.history import FileHistory
+
         self._client = client
         self.front = AgentFront(client, session)
         self._session = session
@@ -214,6 +218,8 @@ class _Chat:
 
     async def run(self) -> str | None:
         """Until the user leaves: the session that the user goes on with, None for none."""
+        from prompt_toolkit.patch_stdout import patch_stdout
+
         entries = self.front.entries()
         self._banner(entries)
         for entry in entries[-_SHOWN_AGAIN:]:
@@ -228,7 +234,7 @@ class _Chat:
                 await self._read()
         return self._other
 
-    def _banner(self, entries: list[session_log.Entry]) -> None:
+    def _banner(self, entries: list[session_log.LogEntry]) -> None:
         settings = next((one.content for one in reversed(entries) if one.kind == "settings"), dict[str, Any]())
         model = f" · model {console.visible(str(settings['model']))}" if settings.get("model") else ""
         console.out(colours.paint(f"holdfast agent · session {console.visible(self._session)}{model}", colours.BOLD))
@@ -278,8 +284,9 @@ class _Chat:
         if not line:
             return
         self._is_working = True
-        sent = asyncio.ensure_future(self.front.send(line))
-        self._output.own.add(await sent)
+        chosen = new_input()
+        self._output.own.add(chosen)
+        await self.front.send(line, chosen)
 
     async def _command(self, line: str) -> None:
         name, _, rest = line[1:].partition(" ")

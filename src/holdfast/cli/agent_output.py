@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from holdfast.agent import conversation
 from holdfast.agent.conversation import ToolCall
-from holdfast.agent.session_log import Entry
+from holdfast.agent.session_log import LogEntry
 from holdfast.cli import colours, console
 
 Mode = Literal["text", "quiet", "json", "chat"]
@@ -44,7 +44,7 @@ class AgentOutput:
             self._drop_streamed()
             self._say(f"{event.get('message')}; again in {event['retry_in']} s", colours.YELLOW)
 
-    def entry(self, entry: Entry) -> None:
+    def entry(self, entry: LogEntry) -> None:
         self._last = entry.id
         if self._mode == "json":
             self._as_json(entry)
@@ -59,7 +59,7 @@ class AgentOutput:
         elif self._mode != "quiet":
             self._other(entry)
 
-    def finish(self, entry: Entry) -> int:
+    def finish(self, entry: LogEntry) -> int:
         """The end of the turn: the exit code of the command."""
         reason = entry.content.get("reason")
         if self._mode == "quiet":
@@ -73,7 +73,7 @@ class AgentOutput:
         console.say(f"{error.get('message')}. Next: {error.get('next')}", colours.RED)
         return 125
 
-    def _answer(self, entry: Entry) -> None:
+    def _answer(self, entry: LogEntry) -> None:
         text = str(entry.content.get("text") or "")
         streamed = self._streamed if self._streamed_entry == entry.id else ""
         if text.startswith(streamed):
@@ -86,7 +86,7 @@ class AgentOutput:
         for call in conversation.calls_of(entry):
             self._say_dim(f"▸ {call.name}  {brief(call)}")
 
-    def _other(self, entry: Entry) -> None:
+    def _other(self, entry: LogEntry) -> None:
         content = entry.content
         if entry.kind == "tool_result" and (content.get("is_error") or content.get("status") == "interrupted"):
             self._say_dim(f"  {content.get('status')}: {_reason(str(content.get('text')))}")
@@ -103,7 +103,7 @@ class AgentOutput:
         elif entry.kind == "end" and self._mode == "chat" and content.get("reason") not in ("done", "error"):
             self._say_dim(f"the turn ended: {content.get('reason')}")
 
-    def _as_json(self, entry: Entry) -> None:
+    def _as_json(self, entry: LogEntry) -> None:
         common = {"session": self._session, "entry": entry.id, "time": entry.time}
         content = entry.content
         rows: list[dict[str, Any]] = []

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-
-from prompt_toolkit import PromptSession
-from prompt_toolkit.shortcuts import choice
+from typing import TYPE_CHECKING
 
 from holdfast.agent.config import PRESETS, find_key, path_of, read_config, write_config
 from holdfast.cli import console
 from holdfast.errors import HoldfastError
 from holdfast.paths import find_paths, make_directories
+
+if TYPE_CHECKING:
+    from prompt_toolkit import PromptSession  # an extra brings it: imported where it is used
 
 _OTHER = "Another endpoint"
 _MOST_MODELS = 40
@@ -32,6 +33,9 @@ def run() -> int:
 
 
 def _ask(home: str) -> tuple[dict[str, str], str | None]:
+    from prompt_toolkit import PromptSession
+    from prompt_toolkit.shortcuts import choice
+
     provider = choice(
         message="Where is the model?",
         options=[(name, name) for name in [*PRESETS, _OTHER]],

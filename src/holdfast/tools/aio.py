@@ -68,7 +68,7 @@ class ToolSession:
 
     @cached_property
     def workdir(self) -> WorkingDirectory | None:
-        """None where the daemon's files are out of reach."""
+        """None where the daemon's files are out of reach, or commands run in another place."""
         return WorkingDirectory(self.client.paths.home, self.session, self._cwd) if self._is_local else None
 
     async def read(self, work: Callable[..., T], *arguments: object) -> T:
@@ -284,6 +284,8 @@ class AsyncTools:
             address = self._address
             client = AsyncClient(self.session, **address, strict=True)
             is_local = address["url"] is None and (address["home"] is not None or not os.environ.get("HOLDFAST_URL"))
+            if self._options.get("backend") not in (None, "local") or self._options.get("host") is not None:
+                is_local = False  # directories of this machine mean nothing there
             self._opened = ToolSession(client, self._limits, self._cwd, is_local, self._options, self._own_loop)
         return self._opened
 
