@@ -42,6 +42,11 @@ class Stage:
         for character in text:
             await self.pilot.press({" ": "space", "\n": "enter"}.get(character, character))
 
+    async def sessions_show(self, session: str) -> None:
+        """Bring a session into view."""
+        await self.app.sessions.show(session)
+        await self.until(lambda: self.app.sessions.active == [session] and self.app.focused is not None)
+
     async def until(self, condition: Callable[[], T | None], timeout: float = 30.0) -> T:
         end = time.monotonic() + timeout
         while not (value := condition()):

@@ -13,15 +13,18 @@ from textual.screen import Screen
 
 from holdfast.client.process import Process
 from holdfast.tui import paint
-from holdfast.tui.dialogs import HelpDialog
+from holdfast.tui.dialogs import HelpDialog, LineDialog
 from holdfast.tui.feed import Feed
-from holdfast.tui.header import Need, NeedsYou, Tab, TabBar, needs
+from holdfast.tui.header import Need, NeedsYou, TabBar, needs
 from holdfast.tui.overviews import ApprovalsScreen, BackendsScreen, EventsScreen, InboxScreen, OverviewScreen
 from holdfast.tui.process_actions import ProcessActions
 from holdfast.tui.process_pane import ProcessPane, ProcessScreen
 from holdfast.tui.processes_view import KEYS, ProcessesView
 from holdfast.tui.row_list import RowList
-from holdfast.tui.states import NEEDS_USER, is_recent_failure, state_of
+from holdfast.tui.session_tabs import SessionsScreen, SessionTabs, check_name
+from holdfast.tui.session_view import KEYS as SESSION_KEYS
+from holdfast.tui.session_view import MessageBox
+from holdfast.tui.states import state_of
 from holdfast.tui.status_line import StatusLine
 from holdfast.tui.terminal_view import TerminalView
 
@@ -34,7 +37,7 @@ HELP = (
     ("esc", "back"),
     ("/", "filter the list, find in the output"),
     ("l", "output"),
-    ("t", "terminal: every key goes to the process, ctrl-] leaves"),
+    ("t", "terminal: you type into it; ctrl-] leaves"),
     ("d", "details: why it ended, what to try"),
     ("s", "send a line to its input"),
     ("x", "end it, after a question"),
@@ -43,9 +46,10 @@ HELP = (
     ("a", "answer what needs you: approvals, questions"),
     ("f", "follow the output; n N: next, previous hit"),
     ("i", "inbox of the session"),
-    ("[ ]", "previous, next tab"),
-    ("ctrl-O", "sessions"),
-    ("ctrl-N", "new session with an agent"),
+    ("[ ] 1…9 alt-1…9", "previous, next tab; a tab by its number"),
+    ("|", "one more session beside this one"),
+    ("ctrl-O ctrl-N", "sessions; a new one with an agent"),
+    ("ctrl-C", "interrupt the agent of the session"),
     ("ctrl-K", "all commands: events, backends, light or dark, …"),
     ("ctrl-Q", "leave: everything goes on running"),
 )
@@ -74,6 +78,11 @@ class HoldfastApp(App[None]):
         Binding("escape", "back", show=False),
         Binding("left_square_bracket", "tab(-1)", show=False),
         Binding("right_square_bracket", "tab(1)", show=False),
+        *(Binding(f"alt+{n}", f"tab_number({n})", show=False, priority=True) for n in range(1, 10)),
+        *(Binding(str(n), f"tab_number({n})", show=False) for n in range(1, 10)),
+        Binding("ctrl+o", "sessions", show=False, priority=True),
+        Binding("ctrl+n", "new_session", show=False, priority=True),
+        Binding("vertical_line", "beside", show=False),
         Binding("ctrl+q", "quit", show=False, priority=True),
     ]
 
@@ -87,6 +96,7 @@ class HoldfastApp(App[None]):
         #: Failures that were looked at.
         self.seen: set[str] = set()
         self._is_due = False
+        self.sessions = SessionTabs(self)
 
     def compose(self) -> ComposeResult:
         yield TabBar()
@@ -101,6 +111,7 @@ class HoldfastApp(App[None]):
 
     def _begin(self) -> None:
         """After the first frame."""
+        self.sessions.book.load()
         self.run_worker(self.feed.run(), exit_on_error=True)
         self.set_interval(1.0, self._tick)
 
@@ -117,11 +128,16 @@ class HoldfastApp(App[None]):
 
     def _draw_changes(self) -> None:
         self._is_due = False
+        self.draw_now()
+
+    def draw_now(self) -> None:
         if not self.screen_stack:
             return
         base = self.screen_stack[0]
         base.query_one(ProcessesView).changed()
-        base.query_one(TabBar).show(self.tabs(), self.active_keys(), self._note())
+        base.query_one(TabBar).show(self.sessions.tabs(), tuple(self.sessions.active), self._note())
+        self.sessions.changed()
+        base.query_one(StatusLine).set_keys(SESSION_KEYS if self.sessions.active[-1] else KEYS)
         needs_you = base.query_one(NeedsYou)
         needs_you.show(needs(list(self.feed.approvals.values()), self._shown_processes(), self.seen))
         shown = [self.feed.approvals[one.id] for one in needs_you.in_view if one.kind == "approval"]
@@ -138,12 +154,16 @@ class HoldfastApp(App[None]):
             return
         if event.get("type") == "process.output":
             self.screen_stack[0].query_one(ProcessesView).show_last(str(event.get("id")))
+        self.sessions.take(event)
+        if str(event.get("type")).startswith("agent."):
+            self._note_change()
         if isinstance(self.screen, EventsScreen):
             self.screen.take(event)
 
     def _tick(self) -> None:
         """Ages grow, messages go."""
         self.feed.drop_expired()
+        self.sessions.tick()
         for screen in self.screen_stack:
             for line in screen.query(StatusLine):
                 line.tick()
@@ -164,23 +184,46 @@ class HoldfastApp(App[None]):
 
     # Tabs.
 
-    def tabs(self) -> list[Tab]:
-        """All processes, and each session with something to show."""
-        return [Tab("", "all", self._marks(list(self.feed.processes.values())))]
-
-    def _marks(self, processes: list[Process]) -> tuple[tuple[str, str], ...]:
-        now = time.time()
-        running = sum(1 for one in processes if one.status != "ended")
-        asking = sum(1 for one in processes if one.status != "ended" and state_of(one).key in NEEDS_USER)
-        failed = sum(1 for one in processes if one.id not in self.seen and is_recent_failure(one, now))
-        marks = ((f"●{running}", "good", running), (f"?{asking}", "warn", asking), (f"✗{failed}", "bad", failed))
-        return tuple((text, colour) for text, colour, number in marks if number)
-
-    def active_keys(self) -> list[str]:
-        return [""]
+    def on_tab_bar_chosen(self, event: TabBar.Chosen) -> None:
+        self._do(self.sessions.show(event.key))
 
     def action_tab(self, by: int) -> None:
         """The next or the previous one."""
+        if len(self.screen_stack) == 1:
+            self._do(self.sessions.step(by))
+
+    def action_tab_number(self, number: int) -> None:
+        keys = [tab.key for tab in self.sessions.tabs()]
+        if len(self.screen_stack) == 1 and number <= len(keys):
+            self._do(self.sessions.show(keys[number - 1]))
+
+    def action_beside(self) -> None:
+        if len(self.screen_stack) == 1:
+            self._do(self.sessions.show_beside())
+
+    def action_sessions(self) -> None:
+        if not isinstance(self.screen, SessionsScreen):
+            self.push_screen(SessionsScreen(self.sessions), self._show_session)
+
+    def _show_session(self, session: str | None) -> None:
+        if session is not None:
+            self._do(self.sessions.show(session))
+
+    def action_new_session(self) -> None:
+        self._do(self._new_session())
+
+    async def _new_session(self) -> None:
+        name = await self.push_screen_wait(
+            LineDialog(
+                "A name for the new session", value=time.strftime("chat-%m%d-%H%M"), hint="enter opens · esc leaves"
+            )
+        )
+        if name is None:
+            return
+        if (why_not := check_name(name.strip())) is not None:
+            self.say(why_not, "error")
+            return
+        await self.sessions.show(name.strip())
 
     # What the user does.
 
@@ -277,12 +320,20 @@ class HoldfastApp(App[None]):
         self.push_screen(HelpDialog(HELP))
 
     async def action_back(self) -> None:
-        if len(self.screen_stack) == 1:
+        if len(self.screen_stack) > 1:
+            return
+        if self.sessions.active == [""]:
             await self.screen.query_one(ProcessesView).leave()
+        elif isinstance(self.focused, MessageBox):
+            self.sessions.views[self.sessions.active[-1]].transcript.focus()
+        else:
+            await self.sessions.show("")
 
     # Lists.
 
     def present_session(self) -> str | None:
+        if self.sessions.active[-1]:
+            return self.sessions.active[-1]
         process = self.present_process
         return str(process.session) if process is not None else None
 
@@ -309,6 +360,9 @@ class HoldfastApp(App[None]):
             screen.refresh(repaint=True, layout=True)
 
     def get_system_commands(self, screen: Screen[Any]) -> Iterable[SystemCommand]:
+        yield SystemCommand("Sessions", "What each agent does", self.action_sessions)
+        yield SystemCommand("New session", "A conversation with an agent", self.action_new_session)
+        yield SystemCommand("Side by side", "One more session beside this one", self.action_beside)
         yield SystemCommand("Approvals", "Requests that wait for an answer", self.action_approvals)
         yield SystemCommand("Inbox", "Pending notifications of the session", self.action_inbox)
         yield SystemCommand("Events", "What happened, the newest first", self.action_events)
