@@ -128,6 +128,21 @@ def test_the_terminal_of_a_process_takes_keys_and_the_size_of_the_view(home: Pat
     on_stage(act)
 
 
+def test_no_key_is_taken_from_a_terminal_but_the_one_that_leaves(home: Path) -> None:
+    with holdfast.connect() as client:
+        client.run(["cat", "-v"], name="echoes", pty=True)
+
+    async def act(ui: Stage) -> None:
+        await ui.sees("echoes")
+        await ui.press("t")
+        await ui.sees("you type into it")
+        await ui.press("ctrl+n", "ctrl+k", "ctrl+o", "f1", "escape", "tab", "x", "enter")
+        await ui.sees("^N^K", "^[OP")
+        assert "you type into it" in ui.text
+
+    on_stage(act)
+
+
 def test_a_process_without_a_terminal_says_what_to_do_instead(home: Path) -> None:
     with holdfast.connect() as client:
         client.run("sleep 1000", name="plain")

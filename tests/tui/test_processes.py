@@ -6,6 +6,7 @@ import os
 import signal
 import threading
 from pathlib import Path
+from typing import Any
 
 import holdfast
 from holdfast.client.process import Process
@@ -60,7 +61,12 @@ def test_processes_of_all_sessions_are_listed_and_change_in_place(home: Path, tm
         row = next(at for at, line in enumerate(ui.lines) if "waits" in line)
         asked: list[object] = []
         load = ui.app.feed.client.ps
-        ui.app.feed.client.ps = lambda **given: asked.append(given) or load(**given)  # type: ignore[method-assign,func-returns-value]
+
+        async def counted(**given: Any) -> list[Process]:
+            asked.append(given)
+            return await load(**given)
+
+        ui.app.feed.client.ps = counted  # type: ignore[method-assign]
         go.touch()
         await ui.until(lambda: any("✗ exit 3" in line and "until" in line for line in ui.lines))
         assert not asked, "a change is learned from its event, not from the whole list"

@@ -16,9 +16,11 @@ from holdfast.tui import paint
 from holdfast.tui.dialogs import HelpDialog, LineDialog
 from holdfast.tui.feed import Feed
 from holdfast.tui.header import Need, NeedsYou, TabBar, needs
+from holdfast.tui.help_keys import HELP
 from holdfast.tui.overviews import ApprovalsScreen, BackendsScreen, EventsScreen, InboxScreen, OverviewScreen
 from holdfast.tui.process_actions import ProcessActions
 from holdfast.tui.process_pane import ProcessPane, ProcessScreen
+from holdfast.tui.process_rows import AGENTS
 from holdfast.tui.processes_view import KEYS, ProcessesView
 from holdfast.tui.row_list import RowList
 from holdfast.tui.session_tabs import SessionsScreen, SessionTabs, check_name
@@ -30,29 +32,6 @@ from holdfast.tui.terminal_view import TerminalView
 
 #: Changes within this time are drawn together.
 _FRAME = 0.05
-HELP = (
-    ("j k ↑ ↓", "move"),
-    ("g G", "first, last"),
-    ("enter", "open"),
-    ("esc", "back"),
-    ("/", "filter the list, find in the output"),
-    ("l", "output"),
-    ("t", "terminal: you type into it; ctrl-] leaves"),
-    ("d", "details: why it ended, what to try"),
-    ("s", "send a line to its input"),
-    ("x", "end it, after a question"),
-    ("r", "restart it"),
-    ("y", "copy its id"),
-    ("a", "answer what needs you: approvals, questions"),
-    ("f", "follow the output; n N: next, previous hit"),
-    ("i", "inbox of the session"),
-    ("[ ] 1…9 alt-1…9", "previous, next tab; a tab by its number"),
-    ("|", "one more session beside this one"),
-    ("ctrl-O ctrl-N", "sessions; a new one with an agent"),
-    ("ctrl-C", "interrupt the agent of the session"),
-    ("ctrl-K", "all commands: events, backends, light or dark, …"),
-    ("ctrl-Q", "leave: everything goes on running"),
-)
 
 
 class HoldfastApp(App[None]):
@@ -73,12 +52,13 @@ class HoldfastApp(App[None]):
         Binding("t", "open_process('terminal')", show=False),
         Binding("d", "open_process('details')", show=False),
         Binding("a", "answer", show=False),
+        Binding("alt+a", "answer", show=False, priority=True),
         Binding("i", "inbox", show=False),
         Binding("question_mark", "keys", show=False),
         Binding("escape", "back", show=False),
         Binding("left_square_bracket", "tab(-1)", show=False),
         Binding("right_square_bracket", "tab(1)", show=False),
-        *(Binding(f"alt+{n}", f"tab_number({n})", show=False, priority=True) for n in range(1, 10)),
+        *(Binding(f"f{n}", f"tab_number({n})", show=False, priority=True) for n in range(1, 10)),
         *(Binding(str(n), f"tab_number({n})", show=False) for n in range(1, 10)),
         Binding("ctrl+o", "sessions", show=False, priority=True),
         Binding("ctrl+n", "new_session", show=False, priority=True),
@@ -139,7 +119,7 @@ class HoldfastApp(App[None]):
         self.sessions.changed()
         base.query_one(StatusLine).set_keys(SESSION_KEYS if self.sessions.active[-1] else KEYS)
         needs_you = base.query_one(NeedsYou)
-        needs_you.show(needs(list(self.feed.approvals.values()), self._shown_processes(), self.seen))
+        needs_you.show(self._needs(), bool(self.sessions.active[-1]))
         shown = [self.feed.approvals[one.id] for one in needs_you.in_view if one.kind == "approval"]
         if shown:
             self.run_worker(self.feed.note_shown(shown), exit_on_error=False)
@@ -176,10 +156,14 @@ class HoldfastApp(App[None]):
     def _shown_processes(self) -> list[Process]:
         return sorted(self.feed.processes.values(), key=lambda one: -(one.created_at or one.started_at or 0.0))
 
+    def _needs(self) -> list[Need]:
+        agents = {name for name, one in self.sessions.summaries().items() if one.has_agent}
+        return needs(list(self.feed.approvals.values()), self._shown_processes(), self.seen, agents)
+
     def _note(self) -> tuple[str, str]:
         if not self.feed.is_connected:
             return "connecting…", "warn"
-        running = sum(1 for one in self.feed.processes.values() if one.status == "running")
+        running = sum(1 for one in self.feed.processes.values() if one.status == "running" and one.session != AGENTS)
         return f"{running} running · holdfast", "dim"
 
     # Tabs.
@@ -231,7 +215,8 @@ class HoldfastApp(App[None]):
     def present_process(self) -> Process | None:
         """The one that is open, else the one with the cursor."""
         for pane in self.screen.query(ProcessPane):
-            return self.feed.processes.get(pane.process)
+            if pane.has_focus_within:
+                return self.feed.processes.get(pane.process)
         for rows in self.screen.query(RowList):
             if rows.has_focus and isinstance(rows.row, Process):
                 return self.feed.processes.get(rows.row.id)
@@ -281,6 +266,7 @@ class HoldfastApp(App[None]):
         self.push_screen(ProcessScreen(self.feed, process, mode))
 
     def on_row_list_opened(self, event: RowList.Opened) -> None:
+        self.seen.add(event.key)
         self.open_process(event.key)
 
     def on_needs_you_chosen(self, event: NeedsYou.Chosen) -> None:
@@ -288,7 +274,7 @@ class HoldfastApp(App[None]):
 
     def action_answer(self) -> None:
         """The first thing that needs the user; a list where several requests wait."""
-        found = needs(list(self.feed.approvals.values()), self._shown_processes(), self.seen)
+        found = self._needs()
         if len(self.feed.approvals) > 1 and not isinstance(self.screen, ApprovalsScreen):
             self.push_screen(ApprovalsScreen(self.feed), self._answer_approval)
         elif found:
@@ -324,8 +310,12 @@ class HoldfastApp(App[None]):
             return
         if self.sessions.active == [""]:
             await self.screen.query_one(ProcessesView).leave()
-        elif isinstance(self.focused, MessageBox):
-            self.sessions.views[self.sessions.active[-1]].transcript.focus()
+            return
+        view = self.sessions.views[self.sessions.active[-1]]
+        if await view.close_process():
+            return
+        if isinstance(self.focused, MessageBox):
+            view.transcript.focus()
         else:
             await self.sessions.show("")
 
@@ -371,7 +361,7 @@ class HoldfastApp(App[None]):
         yield SystemCommand("Keys", "All keys", self.action_keys)
         yield SystemCommand("Quit", "Everything goes on running", self.exit)
         for process in self._shown_processes()[:200]:
-            if process.session != "agents":
+            if process.session != AGENTS:
                 title = paint.clean(f"{process.name or process.command}")[:60]
                 text = f"{state_of(process).label} · {process.session}"
                 yield SystemCommand(title, text, lambda id=process.id: self.open_process(id))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from typing import NamedTuple
 
 from rich.segment import Segment
@@ -121,8 +121,13 @@ class Need(NamedTuple):
     action: str
 
 
-def needs(approvals: Sequence[Approval], processes: Sequence[Process], seen: set[str]) -> list[Need]:
-    """Requests for approval first, then questions, then stalls; failures that were not looked at yet come last."""
+def needs(
+    approvals: Sequence[Approval], processes: Sequence[Process], seen: set[str], agents: Container[str] = ()
+) -> list[Need]:
+    """Requests for approval first, then questions, then stalls; failures that were not looked at yet come last.
+
+    Failures in a session with a live agent (`agents`) are not the user's: the agent is notified of them.
+    """
     now = time.time()
     found = [
         Need("approval", one.id, "!", "warn", f"{one.command} ({one.session})  {one.why}", "a answer")
@@ -139,7 +144,7 @@ def needs(approvals: Sequence[Approval], processes: Sequence[Process], seen: set
             text = f"{name}  {note_of(process, now) if is_question else state.word + ' ' + note_of(process, now)}"
             need = Need("process", process.id, state.icon, "warn", text, "a answer" if is_question else "a open")
             (asking if is_question else stuck).append(need)
-        elif process.id not in seen and is_recent_failure(process, now):
+        elif process.id not in seen and process.session not in agents and is_recent_failure(process, now):
             failed.append(Need("process", process.id, state.icon, "bad", f"{name}  {state.word}", "a open"))
     return [*found, *asking, *stuck, *failed]
 
@@ -159,9 +164,12 @@ class NeedsYou(Widget):
     def __init__(self) -> None:
         super().__init__(id="needs")
         self.needs: Sequence[Need] = ()
+        #: Whether the user writes to an agent, and plain keys are letters.
+        self.is_writing = False
 
-    def show(self, found: Sequence[Need]) -> None:
-        if found != self.needs:
+    def show(self, found: Sequence[Need], is_writing: bool = False) -> None:
+        if (found, is_writing) != (self.needs, self.is_writing):
+            self.is_writing = is_writing
             is_taller = min(len(found), _MOST_LINES) != min(len(self.needs), _MOST_LINES)
             self.needs = found
             self.refresh(layout=is_taller)
@@ -179,8 +187,9 @@ class NeedsYou(Widget):
             return Strip.blank(width, self.rich_style)
         need = self.needs[y]
         more = len(self.needs) - _MOST_LINES
-        action = f"+{more} more · {need.action}" if y == _MOST_LINES - 1 and more > 0 else need.action
-        action = action if y == 0 or more > 0 else ""
+        action = "" if y else f"alt-{need.action}" if self.is_writing else need.action
+        if y == _MOST_LINES - 1 and more > 0:
+            action = f"+{more} more"
         segments = paint.joined(
             (f" {need.icon} ", paint.style(dark, need.colour, bold=True)),
             (paint.fit(need.text, width - len(action) - 5), paint.style(dark, "text")),

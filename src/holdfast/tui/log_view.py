@@ -79,6 +79,7 @@ class LogView(LinesView):
 
     @property
     def status(self) -> str:
+        self.settle()
         parts = []
         if self._trouble:
             parts.append(self._trouble)

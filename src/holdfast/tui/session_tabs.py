@@ -172,6 +172,7 @@ class SessionTabs:
                 await holder.mount(self.views[key])
         for key, view in self.views.items():
             view.display = key in keys
+            view.set_class(key in keys[1:], "beside")
         for key in keys:
             if key:
                 holder.move_child(self.views[key], after=-1)

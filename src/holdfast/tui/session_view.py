@@ -17,6 +17,7 @@ from holdfast.agent.front import AgentFront
 from holdfast.client.process import Process
 from holdfast.errors import HoldfastError
 from holdfast.tui import paint
+from holdfast.tui.process_pane import ProcessPane
 from holdfast.tui.process_rows import draw_short, ordered
 from holdfast.tui.row_list import RowList
 from holdfast.tui.session_book import LogTail, SessionInfo
@@ -37,12 +38,6 @@ _EMPTY = "write to the agent of this session; it starts with the first message"
 class MessageBox(TextArea):
     """Enter sends; ctrl-J begins a new line."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("enter", "submit", show=False, priority=True),
-        Binding("ctrl+j,shift+enter,alt+enter", "new_line", show=False, priority=True),
-        Binding("ctrl+c", "interrupt", show=False, priority=True),
-    ]
-
     class Submitted(Message):
         def __init__(self, text: str) -> None:
             super().__init__()
@@ -51,15 +46,30 @@ class MessageBox(TextArea):
     class Interrupted(Message):
         pass
 
-    def action_submit(self) -> None:
+    async def _on_key(self, event: events.Key) -> None:
+        """Here, and not by bindings: keys that are typed fast must stay in their order."""
+        own = {
+            "enter": self.submit,
+            "ctrl+j": self.begin_line,
+            "shift+enter": self.begin_line,
+            "ctrl+c": self.interrupt,
+        }
+        if event.key in own:
+            event.stop()
+            event.prevent_default()
+            own[event.key]()
+        else:
+            await super()._on_key(event)
+
+    def submit(self) -> None:
         if self.text.strip():
             self.post_message(self.Submitted(self.text))
             self.text = ""
 
-    def action_new_line(self) -> None:
+    def begin_line(self) -> None:
         self.insert("\n")
 
-    def action_interrupt(self) -> None:
+    def interrupt(self) -> None:
         if self.selected_text:
             self.app.copy_to_clipboard(self.selected_text)
         else:
@@ -70,15 +80,21 @@ class SessionView(Vertical):
     """`is_live` is false where the daemon is on another machine: its agents cannot be written to from here."""
 
     DEFAULT_CSS = """
-    SessionView { width: 1fr; border-left: none; }
+    SessionView { width: 1fr; }
+    SessionView.beside { border-left: solid $panel; }
     SessionView > Horizontal { height: 1fr; }
     SessionView #side { width: 34; border-left: solid $panel; }
     SessionView #side.hidden { display: none; }
+    SessionView #side.wide { width: 55%; }
+    SessionView #side.wide > .of-session, SessionView #side.wide > #inbox { display: none; }
     SessionView #inbox { height: 1; padding: 0 1; color: $foreground 70%; }
     SessionView > #doing { height: 1; padding: 0 1; color: $foreground 70%; background: $panel; }
     SessionView > MessageBox { height: auto; max-height: 8; border: none; padding: 0 1; }
     """
-    BINDINGS: ClassVar[list[BindingType]] = [Binding("ctrl+c", "interrupt", show=False)]
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("ctrl+c", "interrupt", show=False),
+        Binding("enter", "enlarge", show=False),
+    ]
 
     def __init__(self, feed: Feed, info: SessionInfo, path: str | None) -> None:
         super().__init__()
@@ -103,7 +119,9 @@ class SessionView(Vertical):
                 yield RowList[Process](draw_short, empty="no process", classes="of-session")
                 yield Static(id="inbox")
         yield Static(id="doing")
-        yield MessageBox(compact=True, highlight_cursor_line=False, placeholder="message", disabled=not self.is_live)
+        yield MessageBox(
+            compact=True, highlight_cursor_line=False, placeholder="> write to the agent", disabled=not self.is_live
+        )
 
     def on_mount(self) -> None:
         self.read_soon()
@@ -195,6 +213,30 @@ class SessionView(Vertical):
         text = {"working": f"● working {state.why}", "idle": f"idle {state.why}"}.get(state.phase, "no agent yet")
         text = self._retry or text
         self.query_one("#doing", Static).update(Content(paint.clean(f"{self.session} · {model}{text.strip()}")))
+
+    async def on_row_list_opened(self, event: RowList.Opened) -> None:
+        """Its output in place of the list."""
+        event.stop()
+        pane = ProcessPane(self.feed, event.key)
+        self.query_one("#side").add_class("wide")
+        await self.query_one("#side").mount(pane)
+        pane.body.focus()
+
+    def action_enlarge(self) -> None:
+        """The process that is open, on the whole screen."""
+        for pane in self.query(ProcessPane):
+            self.app.open_process(pane.process, pane.mode)  # type: ignore[attr-defined]
+
+    async def close_process(self) -> bool:
+        """Back to the list; whether a process was open."""
+        panes = self.query(ProcessPane)
+        if not panes:
+            return False
+        if not await panes.first().close_find():
+            await panes.remove()
+            self.query_one("#side").remove_class("wide")
+            self.rows.focus()
+        return True
 
     # Writing to the agent.
 

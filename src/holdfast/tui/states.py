@@ -105,9 +105,17 @@ def note_of(process: Process, now: float) -> str:
 def age_of(process: Process, now: float) -> str:
     """How long it has run; of an ended one, how long ago it ended."""
     if process.status == "ended":
-        return f"{age_text(now - process.ended_at)} ago" if process.ended_at is not None else ""
+        return f"{_coarse(now - process.ended_at)} ago" if process.ended_at is not None else ""
     begun = process.created_at if process.restarts and process.created_at is not None else process.started_at
     return age_text(now - begun) if begun is not None else ""
+
+
+def _coarse(seconds: float) -> str:
+    """One unit is enough for what is over."""
+    for size, unit in ((86400, "d"), (3600, "h"), (60, "m")):
+        if seconds >= size:
+            return f"{int(seconds // size)}{unit}"
+    return f"{max(0, int(seconds))}s"
 
 
 def is_recent_failure(process: Process, now: float) -> bool:

@@ -168,7 +168,7 @@ def _led(lines: Drawn, lead: Segment) -> Drawn:
 def _tool(block: TranscriptBlock, width: int, dark: bool) -> Drawn:
     mark = "▸" if block.is_folded else "▾"
     is_bad = block.status == "failed"
-    status = "" if block.status in ("success", "ok", "done", "running_in_background") else block.status
+    status = "" if block.status in ("success", "ok", "done", "running") else block.status
     left = width - 3 - (len(status) + 2 if status else 0)
     head = paint.joined(
         (f" {mark} ", paint.style(dark, "bad" if is_bad else "dim")),
