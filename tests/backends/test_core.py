@@ -151,6 +151,22 @@ def test_a_defect_of_a_backend_does_not_last(hf: Instance) -> None:
     hf("kill", process)
 
 
+@pytest.mark.parametrize(
+    "table", ['[backends.next]\nkind = "ssh"\nhost = "x"\n', '[backends.next]\nkind = "podman"\n', ""]
+)
+def test_a_backend_that_is_of_another_kind_now_or_of_none_keeps_its_places(hf: Instance, table: str) -> None:
+    process = hf.start("--", "sleep", "1000")
+    configuration = (hf.home / "config.toml").read_text(encoding="utf-8")
+    (hf.home / "config.toml").write_text(table, encoding="utf-8")
+    hf("daemon", "restart")
+    assert hf("run", "echo", "here").stdout == "here\n"
+    assert hf.status(process) in ("running", "unreachable")
+    (hf.home / "config.toml").write_text(configuration, encoding="utf-8")
+    hf("daemon", "restart")
+    eventually(lambda: hf.status(process) == "running")
+    hf("kill", process)
+
+
 def test_a_place_that_is_gone_ends_its_processes_once(hf: Instance) -> None:
     process = hf.start("--", "sleep", "1000")
     (hf.signpost / "signpost").unlink()
@@ -244,6 +260,7 @@ def test_stop_all_ends_what_runs_there(hf: Instance) -> None:
         (("--backend", "next", "--cwd", "/no/such/directory"), "/no/such/directory"),
         (("--image", "x"), "--backend podman"),
         (("--backend", "../x"), "backend"),
+        (("--backend", ""), "backend is missing"),
     ],
 )
 def test_what_cannot_be_done_there_is_refused(hf: Instance, arguments: tuple[str, ...], what: str) -> None:

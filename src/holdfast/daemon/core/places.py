@@ -144,19 +144,36 @@ class Places:
             return self.local
         assert backend is not None
         chosen = self.backend(backend)
-        spec = PlaceSpec(backend, owner if chosen.is_per_task else "", chosen.check_options(given))
+        task = owner if chosen.is_per_task else ""
+        spec = PlaceSpec(backend, task, chosen.check_options(given), self._kind_of(backend))
         self._specs.setdefault(spec.key, spec)
         return self.get(spec.key)
 
     def backend(self, name: str) -> Backend:
         """Raises NotFound, Unsupported, BadValue."""
         table = dict(self.tables.get(name, {}))
-        kind = table.pop("kind", name)
-        found = kinds.find(str(kind))
+        table.pop("kind", None)
+        kind = self._kind_of(name)
+        found = kinds.find(kind)
         if found is None:
             what = f"there is no backend {name[:80]!r}" if kind == name else f"backend {name}: no kind {kind!r}"
             raise BadValue(what, next="holdfast backends")
         return found(name, table)
+
+    def _kind_of(self, backend: str) -> str:
+        return str(self.tables.get(backend, {}).get("kind", backend))
+
+    def _backend_of(self, spec: PlaceSpec) -> Backend:
+        """The backend that made the place, also where the configuration has forgotten it or gives its name to another.
+
+        Raises BadValue, Unsupported.
+        """
+        if self._kind_of(spec.backend) == spec.kind:
+            return self.backend(spec.backend)
+        found = kinds.find(spec.kind)
+        if found is None:
+            raise BadValue(f"backend {spec.backend}: no kind {spec.kind!r}", next="holdfast backends")
+        return found(spec.backend, {})
 
     def backend_names(self) -> list[str]:
         """All that can be used: built in, installed or configured."""
@@ -175,7 +192,7 @@ class Places:
         if spec is None:
             return AbsentPlace("unknown", site, f"nothing is known of the place {key}")
         try:
-            place = self.backend(spec.backend).open(spec, site)
+            place = self._backend_of(spec).open(spec, site)
         except HoldfastError as failed:
             place = AbsentPlace(spec.backend, site, failed.message)
         place.key, place.name, place.task = key, spec.backend, spec.task
@@ -450,7 +467,8 @@ def _read_all(directory: str) -> Iterable[tuple[str, PlaceSpec]]:
         try:
             with open(f"{directory}/{key}/{_FILE}", "rb") as file:
                 value = json.load(file)
-            yield key, PlaceSpec(str(value["backend"]), str(value["task"]), dict(value["options"]))
+            kind = str(value.get("kind", value["backend"]))
+            yield key, PlaceSpec(str(value["backend"]), str(value["task"]), dict(value["options"]), kind)
         except (OSError, ValueError, KeyError, TypeError) as broken:
             note("place-unreadable", place=key, why=repr(broken))
 
