@@ -4,7 +4,7 @@ const MARK = "holdfast-plugin-running";
 const BLOCKED = "holdfast-plugins-blocked";
 const TAB = "holdfast-tab";
 /** A script of another tab may still be loading for this long. */
-const GRACE = 10_000;
+const GRACE = 5000;
 
 interface Mark {
   name: string;

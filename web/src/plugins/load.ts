@@ -78,7 +78,6 @@ async function load(plugin: Plugin): Promise<void> {
 function run(source: string, plugin: Plugin): Promise<unknown> {
   return new Promise((resolve, reject) => {
     const script = document.createElement("script");
-    script.dataset.plugin = plugin.name;
     setIntegrity(script, plugin, plugin.entry);
     script.onload = resolve;
     script.onerror = reject;
