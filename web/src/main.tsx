@@ -7,6 +7,7 @@ import "./styles/pages.css";
 import "./styles/process.css";
 import "./styles/log.css";
 import "./styles/lists.css";
+import "./styles/themes.css";
 import "./app/theme";
 import { Gate } from "./app/Gate";
 

@@ -105,8 +105,8 @@ def test_an_answer_is_typed_above_every_page(tab: Page) -> None:
 
 def test_the_theme_is_chosen_and_kept(tab: Page) -> None:
     go(tab, "/settings")
-    tab.get_by_role("button", name="Dark", exact=True).click()
+    tab.get_by_role("radio", name="Dark").check()
     tab.reload()
     expect(tab.locator("html")).to_have_attribute("data-theme", "dark")
-    tab.get_by_role("button", name="As the system").click()
+    tab.get_by_role("radio", name="As the system").check()
     expect(tab.locator("html")).to_have_attribute("data-theme", "light")

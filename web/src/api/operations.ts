@@ -9,11 +9,13 @@ import type {
   KillResult,
   Match,
   Notification,
+  Plugin,
   Process,
   Screen,
   Session,
   Sink,
   SinkResult,
+  Theme,
   TimeEntry,
   Top,
   Tree,
@@ -172,6 +174,11 @@ export const deadLetters = (signal?: AbortSignal) =>
   getJSON<{ dead: DeadLetter[] }>(`${V1}/sinks/dead`, { limit: 100 }, signal);
 export const testSink = (name: string) => postJSON<{ results: SinkResult[] }>(`${V1}/sinks/test`, { name });
 export const retryDead = (ids: number[]) => postJSON<{ retried: number[] }>(`${V1}/sinks/retry`, { ids });
+
+export const plugins = (signal?: AbortSignal) => getJSON<{ plugins: Plugin[] }>(`${V1}/dashboard/plugins`, {}, signal);
+export const setPlugin = (name: string, enabled: boolean) =>
+  postJSON<{ plugin: Plugin }>(`${V1}/dashboard/plugins/${encodeURIComponent(name)}`, { enabled });
+export const themes = (signal?: AbortSignal) => getJSON<{ themes: Theme[] }>(`${V1}/dashboard/themes`, {}, signal);
 
 function toBase64(text: string): string {
   return btoa(String.fromCharCode(...new TextEncoder().encode(text)));

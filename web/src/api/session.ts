@@ -37,11 +37,11 @@ export function authHeaders(): Record<string, string> {
 }
 
 /** A WebSocket of the daemon, with the secret as a subprotocol. */
-export function openSocket(path: string): WebSocket {
+export function openSocket(path: string, Socket: typeof WebSocket = WebSocket): WebSocket {
   const url = new URL(path, location.href);
   url.protocol = location.protocol === "https:" ? "wss:" : "ws:";
   const protocols = secret === null ? ["holdfast.v1"] : ["holdfast.v1", `holdfast.secret.${secret}`];
-  return new WebSocket(url, protocols);
+  return new Socket(url, protocols);
 }
 
 /** Signs in with the key of the link, with what this tab has, or with the secret of another tab. */

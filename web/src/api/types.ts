@@ -3,6 +3,8 @@ import type { components } from "../../dist/schema";
 
 type Schemas = components["schemas"];
 
+export type Plugin = Schemas["Plugin"];
+export type Theme = Schemas["Theme"];
 export type Process = Schemas["Process"];
 export type Approval = Schemas["Approval"];
 export type Backend = Schemas["Backend"];

@@ -1,7 +1,7 @@
 import { Suspense, useEffect, useState } from "react";
 import type { DashboardSession } from "../api/session";
 import { Empty, Link, Loading } from "../components/basics";
-import { Boundary, Slot } from "../components/Slot";
+import { Boundary, Slot, useFilled } from "../components/Slot";
 import { pendingApprovals } from "../feed/approvals";
 import { summary } from "../feed/summary";
 import { useStore } from "../feed/store";
@@ -10,7 +10,8 @@ import { Help } from "./Help";
 import { useKeys } from "./keys";
 import { LinkState } from "./LinkState";
 import { NeedsYou } from "./NeedsYou";
-import { PAGES, findPage } from "./pages";
+import { findPage, usePages } from "./pages";
+import { isLoading } from "../plugins/registry";
 import { Palette } from "./Palette";
 import { navigate, usePlace } from "./router";
 import { SessionContext } from "./session_context";
@@ -19,6 +20,8 @@ import { Toasts } from "./toasts";
 
 export function App({ session }: { session: DashboardSession }) {
   const { path } = usePlace();
+  const pages = usePages();
+  const isPluginsLoading = useStore(isLoading);
   const [overlay, setOverlay] = useState<"palette" | "help" | null>(null);
   const found = findPage(path);
   const needs = useStore(summary);
@@ -35,7 +38,7 @@ export function App({ session }: { session: DashboardSession }) {
     { key: "?", does: "this help", run: () => setOverlay("help") },
     { key: "a", does: "answer the first approval", run: () => navigate("/approvals") },
     { key: "escape", does: "back to the processes", run: () => navigate("/processes") },
-    ...PAGES.filter((page) => !page.isHidden).map((page, index) => ({
+    ...pages.filter((page) => !page.isHidden).map((page, index) => ({
       key: String(index + 1),
       does: page.label,
       run: () => navigate(page.path),
@@ -52,8 +55,11 @@ export function App({ session }: { session: DashboardSession }) {
       <LinkState />
       <NeedsYou page={found?.entry.name ?? ""} process={found?.entry.name === "process" ? found.rest[0] : undefined} />
       <Slot name="pre-main" />
+      <Slot name="sidebar" />
       <main id="main" tabIndex={-1} className={`page page-${found?.entry.name ?? "none"}`}>
-        {found === null ? (
+        {found === null && isPluginsLoading ? (
+          <Loading what="plugins" />
+        ) : found === null ? (
           <Empty title="There is no such page">
             <Link to="/processes">All processes</Link>
           </Empty>
@@ -70,11 +76,24 @@ export function App({ session }: { session: DashboardSession }) {
         )}
       </main>
       <Slot name="post-main" />
+      <Footer />
       {overlay === "palette" && <Palette onClose={() => setOverlay(null)} />}
       {overlay === "help" && <Help onClose={() => setOverlay(null)} />}
       <Slot name="overlay" />
       <ConfirmHost />
       <Toasts />
     </SessionContext>
+  );
+}
+
+/** There only for what plugins put into it. */
+function Footer() {
+  const isFilled = [useFilled("footer-left"), useFilled("footer-right")].some((filled) => filled.length > 0);
+  if (!isFilled) return null;
+  return (
+    <footer className="footer">
+      <Slot name="footer-left" />
+      <Slot name="footer-right" />
+    </footer>
   );
 }

@@ -13,6 +13,7 @@ let started: Promise<DashboardSession> | null = null;
 function begin(): Promise<DashboardSession> {
   return signIn().then((session) => {
     startFeed();
+    void import("../plugins/load").then(({ loadPlugins }) => loadPlugins());
     if (!session.read_only) startApprovals();
     return session;
   });

@@ -6,9 +6,9 @@ import { pendingApprovals } from "../feed/approvals";
 import { summary } from "../feed/summary";
 import { useStore } from "../feed/store";
 import { count } from "../model/format";
-import { PAGES, findPage, type PageEntry } from "./pages";
+import { findPage, usePages, type PageEntry } from "./pages";
 import { usePlace } from "./router";
-import { theme, toggleTheme } from "./theme";
+import { scheme, toggleTheme } from "./theme";
 
 interface HeaderProps {
   openPalette(): void;
@@ -17,7 +17,8 @@ interface HeaderProps {
 
 export function Header({ openPalette, openHelp }: HeaderProps) {
   const { running } = useStore(summary);
-  const shown = useStore(theme);
+  const shown = useStore(scheme);
+  const pages = usePages();
   return (
     <header className="header">
       <Link to="/processes" className="wordmark" title="holdfast">
@@ -26,7 +27,7 @@ export function Header({ openPalette, openHelp }: HeaderProps) {
       </Link>
       <Slot name="header-left" />
       <nav className="nav" aria-label="Pages">
-        {PAGES.filter((page) => !page.isHidden).map((page) => (
+        {pages.filter((page) => !page.isHidden).map((page) => (
           <NavLink key={page.path} page={page} />
         ))}
       </nav>
@@ -82,7 +83,7 @@ function NavLink({ page, withIcon = false }: { page: PageEntry; withIcon?: boole
 /** On a phone the pages are at the bottom, where a thumb is. */
 function BottomBar() {
   const [isOpen, setOpen] = useState(false);
-  const pages = PAGES.filter((page) => !page.isHidden);
+  const pages = usePages().filter((page) => !page.isHidden);
   return (
     <nav className="bottom-bar" aria-label="Pages, at the bottom" onClick={() => setOpen(false)}>
       {pages.filter((page) => page.icon).map((page) => (

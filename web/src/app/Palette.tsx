@@ -5,7 +5,7 @@ import { StateIcon } from "../components/Icon";
 import { processes } from "../feed/processes";
 import { oneLine } from "../model/format";
 import { bornAt, stateOf, titleOf } from "../model/state";
-import { PAGES } from "./pages";
+import { usePages, type PageEntry } from "./pages";
 import { navigate, processPath } from "./router";
 import { toggleTheme } from "./theme";
 
@@ -19,11 +19,11 @@ interface Choice {
   run(): void;
 }
 
-function commands(): Choice[] {
+function commands(pages: readonly PageEntry[]): Choice[] {
   return [
     { key: "start", label: "Start a process", detail: "action", run: () => navigate("/processes?start=1") },
     { key: "theme", label: "Switch between light and dark", detail: "action", run: toggleTheme },
-    ...PAGES.filter((page) => !page.isHidden).map((page) => ({
+    ...pages.filter((page) => !page.isHidden).map((page) => ({
       key: page.path,
       label: page.label,
       detail: "page",
@@ -32,10 +32,10 @@ function commands(): Choice[] {
   ];
 }
 
-function choices(text: string): Choice[] {
+function choices(text: string, pages: readonly PageEntry[]): Choice[] {
   const words = text.toLowerCase().split(/\s+/).filter(Boolean);
   const fits = (candidate: string) => words.every((word) => candidate.includes(word));
-  const found = commands().filter((command) => fits(command.label.toLowerCase()));
+  const found = commands(pages).filter((command) => fits(command.label.toLowerCase()));
   const rows = [...processes.get().all.values()]
     .filter((process) => fits(`${titleOf(process)} ${process.command} ${process.session} ${process.id}`.toLowerCase()))
     .sort(
@@ -60,7 +60,8 @@ function choices(text: string): Choice[] {
 export function Palette({ onClose }: { onClose(): void }) {
   const [text, setText] = useState("");
   const [chosen, setChosen] = useState(0);
-  const found = useMemo(() => choices(text), [text]);
+  const pages = usePages();
+  const found = useMemo(() => choices(text, pages), [text, pages]);
   const run = (choice: Choice | undefined) => {
     onClose();
     choice?.run();

@@ -1,6 +1,7 @@
 /** Every page: its path, its label and its component. Extensions add rows, replace components and hide rows. */
 import { lazy, type ComponentType } from "react";
 import type { IconName } from "../components/Icon";
+import { Store, useStore } from "../feed/store";
 import { ProcessesPage } from "../pages/processes/ProcessesPage";
 
 export interface PageEntry {
@@ -68,6 +69,32 @@ export const PAGES: PageEntry[] = [
   },
 ];
 
+/** A page that a plugin adds. `position`: `end`, `after:NAME` or `before:NAME`; `override`: the path of a page to replace. */
+export interface PageExtension extends PageEntry {
+  position: string;
+  override: string | null;
+}
+
+const all = new Store<readonly PageEntry[]>(PAGES);
+export const usePages = () => useStore(all);
+
+/** The pages are ours and these. A path that is taken already stays as it is. */
+export function extendPages(extensions: PageExtension[]): void {
+  const found = [...PAGES];
+  for (const page of extensions) {
+    const replaced = page.override === "/" ? 0 : found.findIndex((one) => one.path === page.override);
+    if (replaced >= 0) found[replaced] = { ...found[replaced]!, component: page.component };
+    else if (!found.some((one) => one.path === page.path)) found.splice(positionOf(page.position, found), 0, page);
+  }
+  all.set(found);
+}
+
+function positionOf(position: string, found: PageEntry[]): number {
+  const [where, name] = position.split(":");
+  const index = found.findIndex((one) => one.name === name);
+  return index < 0 ? found.length : where === "before" ? index : index + 1;
+}
+
 export interface FoundPage {
   entry: PageEntry;
   /** The words of the path behind the page's own. */
@@ -76,8 +103,8 @@ export interface FoundPage {
 
 export function findPage(path: string): FoundPage | null {
   const words = path.split("/").filter(Boolean);
-  if (words.length === 0) return { entry: PAGES[0]!, rest: [] };
-  for (const entry of PAGES) {
+  if (words.length === 0) return { entry: all.get()[0]!, rest: [] };
+  for (const entry of all.get()) {
     const own = entry.path.split("/").filter((word) => word && word !== "*");
     const hasRest = entry.path.endsWith("/*");
     const fits = own.every((word, index) => words[index] === word);

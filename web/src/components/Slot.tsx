@@ -10,12 +10,28 @@ export interface SlotEntry {
 
 const entries = new Store<readonly SlotEntry[]>([]);
 
+/** An owner fills a slot once: the last component counts. */
 export function fillSlot(entry: SlotEntry): void {
-  entries.set([...entries.get(), entry]);
+  const others = entries.get().filter((one) => one.owner !== entry.owner || one.slot !== entry.slot);
+  entries.set([...others, entry]);
+}
+
+export function clearSlots(owner: string): void {
+  entries.set(entries.get().filter((entry) => entry.owner !== owner));
+}
+
+export const filledSlots = () => entries.get();
+const shown = new Set<string>();
+/** Names of slots that were drawn, filled or not. */
+export const shownSlots = () => shown;
+
+export function useFilled(name: string): SlotEntry[] {
+  shown.add(name);
+  return useStore(entries).filter((entry) => entry.slot === name);
 }
 
 export function Slot({ name }: { name: string }) {
-  const filled = useStore(entries).filter((entry) => entry.slot === name);
+  const filled = useFilled(name);
   if (!filled.length) return null;
   return (
     <div className="slot" data-slot={name}>

@@ -13,19 +13,13 @@ import {
 import type { Sink } from "../../api/types";
 import { signOut } from "../../api/session";
 import { useReadOnly, useSession } from "../../app/session_context";
-import { chooseTheme, themeChoice, type ThemeChoice } from "../../app/theme";
 import { copy, say, sayError } from "../../app/toasts";
 import { Ago, Copyable, Failure, Loading } from "../../components/basics";
 import { StateIcon } from "../../components/Icon";
 import { useRead } from "../../components/useRead";
-import { useStore } from "../../feed/store";
 import { count, duration, oneLine, size } from "../../model/format";
-
-const THEMES: { choice: ThemeChoice; label: string }[] = [
-  { choice: "system", label: "As the system" },
-  { choice: "light", label: "Light" },
-  { choice: "dark", label: "Dark" },
-];
+import { PluginSettings } from "../../plugins/PluginSettings";
+import { ThemeSettings } from "../../themes/ThemeSettings";
 
 export function SettingsPage(_: { rest: string[] }) {
   return (
@@ -34,7 +28,12 @@ export function SettingsPage(_: { rest: string[] }) {
         <h1>Settings</h1>
       </div>
       <div className="settings">
-        <Appearance />
+        <Section title="Theme">
+          <ThemeSettings />
+        </Section>
+        <Section title="Plugins">
+          <PluginSettings />
+        </Section>
         <Instance />
         <Retention />
         <Sinks />
@@ -50,21 +49,6 @@ function Section({ title, children }: { title: string; children: ReactNode }) {
       <h2>{title}</h2>
       {children}
     </section>
-  );
-}
-
-function Appearance() {
-  const choice = useStore(themeChoice);
-  return (
-    <Section title="Theme">
-      <div className="segments" role="group" aria-label="Theme">
-        {THEMES.map((theme) => (
-          <button key={theme.choice} aria-pressed={choice === theme.choice} onClick={() => chooseTheme(theme.choice)}>
-            {theme.label}
-          </button>
-        ))}
-      </div>
-    </Section>
   );
 }
 
