@@ -23,9 +23,7 @@ from holdfast.tui.process_pane import ProcessPane, ProcessScreen
 from holdfast.tui.process_rows import AGENTS
 from holdfast.tui.processes_view import KEYS, ProcessesView
 from holdfast.tui.row_list import RowList
-from holdfast.tui.session_tabs import SessionsScreen, SessionTabs, check_name
-from holdfast.tui.session_view import KEYS as SESSION_KEYS
-from holdfast.tui.session_view import MessageBox
+from holdfast.tui.session_tabs import SESSION_KEYS, SessionsScreen, SessionTabs, check_name
 from holdfast.tui.states import state_of
 from holdfast.tui.status_line import StatusLine
 from holdfast.tui.terminal_view import TerminalView
@@ -314,7 +312,7 @@ class HoldfastApp(App[None]):
         view = self.sessions.views[self.sessions.active[-1]]
         if await view.close_process():
             return
-        if isinstance(self.focused, MessageBox):
+        if self.focused is view.box:
             view.transcript.focus()
         else:
             await self.sessions.show("")

@@ -27,7 +27,6 @@ from holdfast.tui.transcript_blocks import ConversationBlocks
 if TYPE_CHECKING:
     from holdfast.tui.feed import Feed
 
-KEYS = "enter send · ^J new line · ^C interrupt · tab focus · ^O sessions · ^K commands"
 #: Narrower than this, the processes are not beside the conversation.
 _BESIDE = 76
 #: What is streamed is drawn at most this often.
@@ -140,7 +139,12 @@ class SessionView(Vertical):
         return self.query_one(Transcript)
 
     def on_resize(self, event: events.Resize) -> None:
-        self.query_one("#side").set_class(event.size.width < _BESIDE, "hidden")
+        if self.display and event.size.width:
+            self.fit_to(event.size.width)
+
+    def fit_to(self, width: int) -> None:
+        """The processes are beside the conversation where there is space for them."""
+        self.query_one("#side").set_class(width < _BESIDE, "hidden")
 
     # The log.
 
