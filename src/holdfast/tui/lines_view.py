@@ -64,7 +64,7 @@ class LinesView(Widget, can_focus=True):
         segments = self.draw(index, width) if index < self._total else self.empty_line(y, width)
         first, last = self._thumb
         is_on = first <= y < last
-        look = paint.style(self.is_dark, "dim" if is_on else "bar")
+        look = paint.style(self.is_dark, "thumb" if is_on else "bar")
         strip = Strip(segments).adjust_cell_length(width)
         return Strip([*strip, Segment("▐" if is_on else " ", look)], width + 1).apply_style(self._base)
 

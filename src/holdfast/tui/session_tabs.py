@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from holdfast.tui.app import HoldfastApp
     from holdfast.tui.session_view import SessionView
 
-SESSION_KEYS = "enter send · ^J new line · ^C interrupt · tab focus · ^O sessions · ^K commands"
+SESSION_KEYS = "enter send · ^J line · ^C interrupt · tab focus · ^O sessions · ^K commands"
 #: A session without anything that runs has a tab for this long after its last step.
 _RECENT = 12 * 3600.0
 _LONGEST_TITLE = 18

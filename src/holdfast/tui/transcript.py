@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
+from functools import cache
 from itertools import accumulate
 from typing import ClassVar
 from weakref import WeakKeyDictionary
@@ -11,6 +12,7 @@ from rich.console import Console
 from rich.segment import Segment
 from rich.style import Style
 from rich.text import Text
+from rich.theme import Theme
 from textual import events
 from textual.binding import Binding, BindingType
 
@@ -204,8 +206,8 @@ def _safe(text: str) -> str:
 
 
 def _wrapped(text: str, width: int, look: Style, console: Console) -> Drawn:
-    lines = Text(_safe(text), style=look, end="").wrap(console, max(8, width))
-    return [[one for one in line.render(console) if one.text] for line in lines]
+    lines = Text(_safe(text), end="").wrap(console, max(8, width))
+    return [[Segment(line.plain.rstrip("\n"), look)] for line in lines]
 
 
 def _markdown(text: str, width: int, dark: bool, console: Console) -> Drawn:
@@ -213,4 +215,21 @@ def _markdown(text: str, width: int, dark: bool, console: Console) -> Drawn:
 
     made = Markdown(_safe(text), code_theme="ansi_dark" if dark else "ansi_light", hyperlinks=False)
     options = console.options.update(width=max(8, width), height=None)
-    return [list(line) for line in console.render_lines(made, options, pad=False)]
+    with console.use_theme(_theme(dark)):
+        lines = [list(line) for line in console.render_lines(made, options, pad=False)]
+    return [line for at, line in enumerate(lines) if not (at and _is_blank(line) and _is_blank(lines[at - 1]))]
+
+
+def _is_blank(line: list[Segment]) -> bool:
+    return not "".join(one.text for one in line).strip()
+
+
+@cache
+def _theme(dark: bool) -> Theme:
+    """Headings are bold, code has the accent colour; nothing else is coloured."""
+    plain, accent = paint.style(dark, "text", bold=True), paint.style(dark, "accent")
+    heads = {f"markdown.h{level}": plain for level in range(1, 7)}
+    names = ("markdown.code", "markdown.link", "markdown.link_url", "markdown.item.bullet", "markdown.item.number")
+    dim = paint.style(dark, "dim")
+    quiet = {"markdown.h1.border": dim, "markdown.hr": dim, "markdown.block_quote": dim}
+    return Theme({**heads, **dict.fromkeys(names, accent), **quiet})
