@@ -12,6 +12,7 @@ import holdfast
 from holdfast.client.process import Process
 from holdfast.errors import NoApprover
 from holdfast.tui.process_rows import draw_process
+from holdfast.tui.processes_view import ProcessesView
 from holdfast.tui.states import state_of
 from tests.support import eventually
 from tests.tui.stage import Stage, on_stage
@@ -203,5 +204,58 @@ def test_lists_of_events_inbox_and_backends(home: Path) -> None:
         await ui.sees("✗ exit 4")
         with holdfast.connect(session="chat") as client:
             assert client.inbox(), "looking at the inbox acknowledges nothing"
+
+    on_stage(act)
+
+
+def test_with_five_hundred_processes_nothing_jumps(home: Path) -> None:
+    def many(first: int) -> dict[str, Process]:
+        made = [_process(id=f"proc_{n:04d}", command=f"job-{n:04d}", created_at=float(n)) for n in range(first, 500)]
+        return {one.id: one for one in made}
+
+    async def act(ui: Stage) -> None:
+        await ui.sees("no process yet")
+        listed = many(0)
+
+        async def ps(**_: object) -> list[Process]:
+            return list(listed.values())
+
+        ui.app.feed.client.ps = ps  # type: ignore[method-assign]
+        ui.app.feed.reload()
+        await ui.sees("job-0499")
+        await ui.press("G")
+        await ui.sees("job-0000")
+        for _ in range(5):
+            await ui.press("pageup")
+        rows = ui.app.screen_stack[0].query_one(ProcessesView).rows
+        before = ui.lines[2:20]
+        newer = _process(id="proc_9999", command="newcomer", created_at=1000.0)
+        listed[newer.id] = newer
+        ui.app.feed.reload()
+        await ui.sees("▲ 1 new")
+        assert [line.split()[2] for line in ui.lines[2:20]] == [line.split()[2] for line in before]
+        assert rows.row is not None
+        await ui.press("g")
+        await ui.sees("newcomer")
+
+    on_stage(act)
+
+
+def test_the_mouse_selects_opens_and_switches_tabs(home: Path) -> None:
+    with holdfast.connect() as client:
+        client.run("echo from-old; sleep 1000", name="old", session="chat")
+        client.run("sleep 1000", name="new", session="chat")
+
+    async def act(ui: Stage) -> None:
+        await ui.sees("old", "new", " chat ")
+        row = next(at for at, line in enumerate(ui.lines) if " old " in line)
+        await ui.pilot.click(offset=(20, row))
+        await ui.sees("› from-old")
+        await ui.pilot.click(offset=(20, row))
+        await ui.sees("following", "from-old")
+        await ui.press("escape")
+        await ui.sees("enter open")
+        await ui.pilot.click(offset=(ui.lines[0].index("chat"), 0))
+        await ui.sees("no agent yet", "● old", "● new")
 
     on_stage(act)

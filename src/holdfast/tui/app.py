@@ -14,8 +14,8 @@ from textual.screen import Screen
 from holdfast.client.process import Process
 from holdfast.tui import paint
 from holdfast.tui.dialogs import HelpDialog, LineDialog
-from holdfast.tui.feed import Feed
-from holdfast.tui.header import Need, NeedsYou, TabBar, needs
+from holdfast.tui.feed import LiveFeed
+from holdfast.tui.header import NeedsYou, TabBar, UserNeed, needs
 from holdfast.tui.help_keys import HELP
 from holdfast.tui.overviews import ApprovalsScreen, BackendsScreen, EventsScreen, InboxScreen, OverviewScreen
 from holdfast.tui.process_actions import ProcessActions
@@ -23,9 +23,7 @@ from holdfast.tui.process_pane import ProcessPane, ProcessScreen
 from holdfast.tui.process_rows import AGENTS
 from holdfast.tui.processes_view import KEYS, ProcessesView
 from holdfast.tui.row_list import RowList
-from holdfast.tui.session_tabs import SessionsScreen, SessionTabs, check_name
-from holdfast.tui.session_view import KEYS as SESSION_KEYS
-from holdfast.tui.session_view import MessageBox
+from holdfast.tui.session_tabs import SESSION_KEYS, SessionsScreen, SessionTabs, check_name
 from holdfast.tui.states import state_of
 from holdfast.tui.status_line import StatusLine
 from holdfast.tui.terminal_view import TerminalView
@@ -71,7 +69,7 @@ class HoldfastApp(App[None]):
         for theme in paint.THEMES.values():
             self.register_theme(theme)
         self.theme = f"holdfast-{theme_name}"
-        self.feed = Feed(self._note_change, self._note_event)
+        self.feed = LiveFeed(self._note_change, self._note_event)
         self.actions = ProcessActions(self)
         #: Failures that were looked at.
         self.seen: set[str] = set()
@@ -156,7 +154,7 @@ class HoldfastApp(App[None]):
     def _shown_processes(self) -> list[Process]:
         return sorted(self.feed.processes.values(), key=lambda one: -(one.created_at or one.started_at or 0.0))
 
-    def _needs(self) -> list[Need]:
+    def _needs(self) -> list[UserNeed]:
         agents = {name for name, one in self.sessions.summaries().items() if one.has_agent}
         return needs(list(self.feed.approvals.values()), self._shown_processes(), self.seen, agents)
 
@@ -168,7 +166,7 @@ class HoldfastApp(App[None]):
 
     # Tabs.
 
-    def on_tab_bar_chosen(self, event: TabBar.Chosen) -> None:
+    def on_tab_bar_tab_chosen(self, event: TabBar.TabChosen) -> None:
         self._do(self.sessions.show(event.key))
 
     def action_tab(self, by: int) -> None:
@@ -265,11 +263,11 @@ class HoldfastApp(App[None]):
             return
         self.push_screen(ProcessScreen(self.feed, process, mode))
 
-    def on_row_list_opened(self, event: RowList.Opened) -> None:
+    def on_row_list_row_opened(self, event: RowList.RowOpened) -> None:
         self.seen.add(event.key)
         self.open_process(event.key)
 
-    def on_needs_you_chosen(self, event: NeedsYou.Chosen) -> None:
+    def on_needs_you_need_chosen(self, event: NeedsYou.NeedChosen) -> None:
         self._answer_need(event.need)
 
     def action_answer(self) -> None:
@@ -282,7 +280,7 @@ class HoldfastApp(App[None]):
         else:
             self.say("nothing needs you")
 
-    def _answer_need(self, need: Need) -> None:
+    def _answer_need(self, need: UserNeed) -> None:
         if need.kind == "approval":
             self._answer_approval(need.id)
             return
@@ -314,7 +312,7 @@ class HoldfastApp(App[None]):
         view = self.sessions.views[self.sessions.active[-1]]
         if await view.close_process():
             return
-        if isinstance(self.focused, MessageBox):
+        if self.focused is view.box:
             view.transcript.focus()
         else:
             await self.sessions.show("")

@@ -55,7 +55,7 @@ class LiveClient(AsyncClient):
         return self._address is not None
 
 
-class Feed:
+class LiveFeed:
     """`on_change` is called when processes, approvals or inboxes differ; `on_event` with each event."""
 
     def __init__(self, on_change: Callable[[], None], on_event: Callable[[dict[str, Any]], None]) -> None:

@@ -39,7 +39,7 @@ class TabBar(Widget):
     TabBar { height: 1; background: $panel; }
     """
 
-    class Chosen(Message):
+    class TabChosen(Message):
         def __init__(self, key: str) -> None:
             super().__init__()
             self.key = key
@@ -107,10 +107,10 @@ class TabBar(Widget):
     def on_click(self, event: events.Click) -> None:
         for begin, end, key in self._places:
             if begin <= event.x < end:
-                self.post_message(self.Chosen(key))
+                self.post_message(self.TabChosen(key))
 
 
-class Need(NamedTuple):
+class UserNeed(NamedTuple):
     """Something that needs the user: an approval or a process, in one line, and what to press."""
 
     kind: str
@@ -123,29 +123,29 @@ class Need(NamedTuple):
 
 def needs(
     approvals: Sequence[Approval], processes: Sequence[Process], seen: set[str], agents: Container[str] = ()
-) -> list[Need]:
+) -> list[UserNeed]:
     """Requests for approval first, then questions, then stalls; failures that were not looked at yet come last.
 
     Failures in a session with a live agent (`agents`) are not the user's: the agent is notified of them.
     """
     now = time.time()
     found = [
-        Need("approval", one.id, "!", "warn", f"{one.command} ({one.session})  {one.why}", "a answer")
+        UserNeed("approval", one.id, "!", "warn", f"{one.command} ({one.session})  {one.why}", "a answer")
         for one in sorted(approvals, key=lambda one: one.at)
     ]
-    asking: list[Need] = []
-    stuck: list[Need] = []
-    failed: list[Need] = []
+    asking: list[UserNeed] = []
+    stuck: list[UserNeed] = []
+    failed: list[UserNeed] = []
     for process in processes:
         name = f"{process.name or process.command} ({process.session})"
         state = state_of(process)
         if process.status != "ended" and state.key in NEEDS_USER:
             is_question = state.key == "needs input"
             text = f"{name}  {note_of(process, now) if is_question else state.word + ' ' + note_of(process, now)}"
-            need = Need("process", process.id, state.icon, "warn", text, "a answer" if is_question else "a open")
+            need = UserNeed("process", process.id, state.icon, "warn", text, "a answer" if is_question else "a open")
             (asking if is_question else stuck).append(need)
         elif process.id not in seen and process.session not in agents and is_recent_failure(process, now):
-            failed.append(Need("process", process.id, state.icon, "bad", f"{name}  {state.word}", "a open"))
+            failed.append(UserNeed("process", process.id, state.icon, "bad", f"{name}  {state.word}", "a open"))
     return [*found, *asking, *stuck, *failed]
 
 
@@ -156,18 +156,18 @@ class NeedsYou(Widget):
     NeedsYou { height: auto; background: $panel; }
     """
 
-    class Chosen(Message):
-        def __init__(self, need: Need) -> None:
+    class NeedChosen(Message):
+        def __init__(self, need: UserNeed) -> None:
             super().__init__()
             self.need = need
 
     def __init__(self) -> None:
         super().__init__(id="needs")
-        self.needs: Sequence[Need] = ()
+        self.needs: Sequence[UserNeed] = ()
         #: Whether the user writes to an agent, and plain keys are letters.
         self.is_writing = False
 
-    def show(self, found: Sequence[Need], is_writing: bool = False) -> None:
+    def show(self, found: Sequence[UserNeed], is_writing: bool = False) -> None:
         if (found, is_writing) != (self.needs, self.is_writing):
             self.is_writing = is_writing
             is_taller = min(len(found), _MOST_LINES) != min(len(self.needs), _MOST_LINES)
@@ -175,7 +175,7 @@ class NeedsYou(Widget):
             self.refresh(layout=is_taller)
 
     @property
-    def in_view(self) -> Sequence[Need]:
+    def in_view(self) -> Sequence[UserNeed]:
         return self.needs[:_MOST_LINES]
 
     def get_content_height(self, *_: object) -> int:
@@ -199,4 +199,4 @@ class NeedsYou(Widget):
 
     def on_click(self, event: events.Click) -> None:
         if 0 <= event.y < len(self.in_view):
-            self.post_message(self.Chosen(self.in_view[event.y]))
+            self.post_message(self.NeedChosen(self.in_view[event.y]))

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from rich.segment import Segment
+from rich.style import Style
 from textual import events
+from textual.geometry import Region
 from textual.strip import Strip
 from textual.widget import Widget
 
@@ -21,6 +23,9 @@ class LinesView(Widget, can_focus=True):
     def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:
         super().__init__(id=id, classes=classes)
         self.top = 0
+        self._base = Style()
+        self._total = 0
+        self._thumb = (0, 0)
 
     # For subclasses.
 
@@ -46,19 +51,22 @@ class LinesView(Widget, can_focus=True):
     def inner_width(self) -> int:
         return max(1, self.size.width - 1)
 
-    def render_line(self, y: int) -> Strip:
+    def render_lines(self, crop: Region) -> list[Strip]:
+        """What is the same for all lines is found once: styles take longer than text."""
         self.settle()
-        width, index, total = self.inner_width, self.top + y, self.count()
-        segments = self.draw(index, width) if index < total else self.empty_line(y, width)
-        strip = Strip(segments).adjust_cell_length(width).apply_style(self.rich_style)
-        return Strip([*strip, self._bar(y, total)], width + 1)
+        self._base = self.rich_style
+        self._total = self.count()
+        self._thumb = self.bar_range(self._total)
+        return super().render_lines(crop)
 
-    def _bar(self, y: int, total: int) -> Segment:
-        """One cell of the scroll bar."""
-        first, last = self.bar_range(total)
+    def render_line(self, y: int) -> Strip:
+        width, index = self.inner_width, self.top + y
+        segments = self.draw(index, width) if index < self._total else self.empty_line(y, width)
+        first, last = self._thumb
         is_on = first <= y < last
-        name = "dim" if is_on else "bar"
-        return Segment("▐" if is_on else " ", paint.style(self.is_dark, name) + self.rich_style.background_style)
+        look = paint.style(self.is_dark, "thumb" if is_on else "bar")
+        strip = Strip(segments).adjust_cell_length(width)
+        return Strip([*strip, Segment("▐" if is_on else " ", look)], width + 1).apply_style(self._base)
 
     def bar_range(self, total: int) -> tuple[int, int]:
         """The rows of the scroll bar's thumb; nothing where all is in view."""

@@ -54,7 +54,7 @@ class LogView(LinesView):
         Binding("right", "sideways(1)", show=False),
     ]
 
-    class Changed(Message):
+    class LogChanged(Message):
         """What `status` says is different."""
 
     def __init__(self, client: AsyncClient, process: str, *, stream: str = "out", id: str | None = None) -> None:
@@ -157,7 +157,7 @@ class LogView(LinesView):
             super().settle()
 
     def _drawn(self) -> None:
-        self.post_message(self.Changed())
+        self.post_message(self.LogChanged())
         self.refresh()
 
     # Moving.
@@ -185,7 +185,7 @@ class LogView(LinesView):
                 self._load(self._newer())
             elif self.top >= self.last_top and not self.is_following:
                 self.action_follow()
-        self.post_message(self.Changed())
+        self.post_message(self.LogChanged())
 
     def _unfollow(self) -> None:
         self.is_following, self._new_lines, self._is_skipped = False, 0, False

@@ -23,7 +23,7 @@ from holdfast.tui.row_list import RowList
 from holdfast.tui.status_line import StatusLine
 
 if TYPE_CHECKING:
-    from holdfast.tui.feed import Feed
+    from holdfast.tui.feed import LiveFeed
 
 _MOST_EVENTS = 2000
 _FIRST_EVENTS = 300
@@ -41,7 +41,7 @@ class OverviewScreen(Screen[str | None]):
     KEYS = "enter open · esc back"
     EMPTY = "nothing"
 
-    def __init__(self, feed: Feed) -> None:
+    def __init__(self, feed: LiveFeed) -> None:
         super().__init__()
         self.feed = feed
 
@@ -79,13 +79,13 @@ class OverviewScreen(Screen[str | None]):
         """Shown below the rows for the selected one."""
         return ""
 
-    def on_row_list_moved(self) -> None:
+    def on_row_list_row_moved(self) -> None:
         row = self.rows.row
         text = self.detail_of(row) if row is not None else ""
         shown = "\n".join(paint.clean(line) for line in text.split("\n"))
         self.query_one("#detail", Static).update(Content(shown))
 
-    def on_row_list_opened(self, event: RowList.Opened) -> None:
+    def on_row_list_row_opened(self, event: RowList.RowOpened) -> None:
         event.stop()
         self.dismiss(event.key)
 
@@ -128,7 +128,7 @@ class InboxScreen(OverviewScreen):
     KEYS = "enter open the process · c acknowledge · esc back"
     BINDINGS: ClassVar[list[BindingType]] = [Binding("c", "acknowledge", show=False)]
 
-    def __init__(self, feed: Feed, session: str) -> None:
+    def __init__(self, feed: LiveFeed, session: str) -> None:
         super().__init__(feed)
         self.session = session
         self.TITLE_TEXT = f"Inbox of {session}"
@@ -149,7 +149,7 @@ class InboxScreen(OverviewScreen):
     def detail_of(self, row: Notification) -> str:
         return row.text
 
-    def on_row_list_opened(self, event: RowList.Opened) -> None:
+    def on_row_list_row_opened(self, event: RowList.RowOpened) -> None:
         event.stop()
         row = self.rows.row
         if row is not None and row.process:
@@ -186,7 +186,7 @@ class BackendsScreen(OverviewScreen):
         places = [f"{one.get('key')}  {one.get('state')}" for one in row.get("places") or []]
         return "\n".join([str(row.get("detail") or ""), *places[:8]])
 
-    def on_row_list_opened(self, event: RowList.Opened) -> None:
+    def on_row_list_row_opened(self, event: RowList.RowOpened) -> None:
         event.stop()
 
 
@@ -196,7 +196,7 @@ class EventsScreen(OverviewScreen):
     TITLE_TEXT = "Events"
     EMPTY = "no event is kept"
 
-    def __init__(self, feed: Feed) -> None:
+    def __init__(self, feed: LiveFeed) -> None:
         super().__init__(feed)
         self._events: deque[dict[str, Any]] = deque(maxlen=_MOST_EVENTS)
 
@@ -235,7 +235,7 @@ class EventsScreen(OverviewScreen):
     def detail_of(self, row: dict[str, Any]) -> str:
         return json.dumps(row, ensure_ascii=False)[:2000]
 
-    def on_row_list_opened(self, event: RowList.Opened) -> None:
+    def on_row_list_row_opened(self, event: RowList.RowOpened) -> None:
         event.stop()
         row = self.rows.row
         process = row.get("id") if row is not None else None

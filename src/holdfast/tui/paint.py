@@ -20,6 +20,7 @@ DARK = {
     "back": "#14181d",
     "bar": "#1e242c",
     "cursor": "#2b3a52",
+    "thumb": "#4a5665",
 }
 LIGHT = {
     "text": "#1f2630",
@@ -31,6 +32,7 @@ LIGHT = {
     "back": "#fbfbfa",
     "bar": "#eceeef",
     "cursor": "#cfe0fa",
+    "thumb": "#b4bcc6",
 }
 
 
@@ -84,7 +86,7 @@ def fit(text: str, width: int, right: bool = False) -> str:
     text = clean(text)
     length = len(text) if text.isascii() else cell_len(text)
     if length > width:
-        return set_cell_size(text, width - 1).rstrip() + "…" if width > 1 else "…"
+        return set_cell_size(text, width - 1) + "…" if width > 1 else "…"
     return " " * (width - length) + text if right else text + " " * (width - length)
 
 

@@ -24,7 +24,7 @@ from holdfast.tui.status_line import StatusLine
 from holdfast.tui.terminal_view import TerminalView
 
 if TYPE_CHECKING:
-    from holdfast.tui.feed import Feed
+    from holdfast.tui.feed import LiveFeed
 
 LOG_KEYS = "f follow · / find · g G ends · t terminal · d why · x end · ? keys · esc back"
 TERMINAL_KEYS = "ctrl-] leaves the terminal · l output"
@@ -72,10 +72,10 @@ class ProcessPane(Vertical):
         Binding("e", "stream", show=False),
     ]
 
-    class Reshown(Message):
+    class PaneReshown(Message):
         """Another mode is shown."""
 
-    def __init__(self, feed: Feed, process: str, mode: str = "log") -> None:
+    def __init__(self, feed: LiveFeed, process: str, mode: str = "log") -> None:
         super().__init__()
         self.feed = feed
         self.process = process
@@ -133,7 +133,7 @@ class ProcessPane(Vertical):
         if isinstance(made, TextLines):
             self.run_worker(self._explain(made), exit_on_error=False)
         self._say_state()
-        self.post_message(self.Reshown())
+        self.post_message(self.PaneReshown())
 
     async def action_stream(self) -> None:
         """Between stdout and stderr, where they are apart."""
@@ -185,19 +185,19 @@ class ProcessPane(Vertical):
     def on_resize(self) -> None:
         self.update_title()
 
-    def on_log_view_changed(self, event: LogView.Changed) -> None:
+    def on_log_view_log_changed(self, event: LogView.LogChanged) -> None:
         event.stop()
         self._say_state()
 
-    def on_terminal_view_changed(self, event: TerminalView.Changed) -> None:
+    def on_terminal_view_screen_changed(self, event: TerminalView.ScreenChanged) -> None:
         event.stop()
         self._say_state()
-        self.post_message(self.Reshown())
+        self.post_message(self.PaneReshown())
 
-    def on_terminal_view_left(self, event: TerminalView.Left) -> None:
+    def on_terminal_view_terminal_left(self, event: TerminalView.TerminalLeft) -> None:
         event.stop()
         self._say_state()
-        self.post_message(self.Reshown())
+        self.post_message(self.PaneReshown())
 
     def _say_state(self) -> None:
         body = self.body
@@ -243,7 +243,7 @@ class ProcessScreen(Screen[None]):
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape,q", "back", show=False)]
 
-    def __init__(self, feed: Feed, process: str, mode: str = "log") -> None:
+    def __init__(self, feed: LiveFeed, process: str, mode: str = "log") -> None:
         super().__init__()
         self.pane = ProcessPane(feed, process, mode)
 
@@ -257,7 +257,7 @@ class ProcessScreen(Screen[None]):
             self.run_worker(self.pane._rebuild(), exit_on_error=False)
         self.query_one(StatusLine).set_keys(self.pane.keys)
 
-    def on_process_pane_reshown(self) -> None:
+    def on_process_pane_pane_reshown(self) -> None:
         self.query_one(StatusLine).set_keys(self.pane.keys)
 
     async def action_back(self) -> None:

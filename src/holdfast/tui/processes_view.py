@@ -17,7 +17,7 @@ from holdfast.tui.process_rows import draw_process, ordered, selected
 from holdfast.tui.row_list import RowList
 
 if TYPE_CHECKING:
-    from holdfast.tui.feed import Feed
+    from holdfast.tui.feed import LiveFeed
 
 KEYS = "enter open · l output · t terminal · x end · / filter · ^K commands · ? keys"
 
@@ -31,7 +31,7 @@ class ProcessesView(Vertical):
     """
     BINDINGS: ClassVar[list[BindingType]] = [Binding("slash", "filter", show=False)]
 
-    def __init__(self, feed: Feed) -> None:
+    def __init__(self, feed: LiveFeed) -> None:
         super().__init__(id="all")
         self._feed = feed
         self.filter_text = ""
@@ -70,7 +70,7 @@ class ProcessesView(Vertical):
 
     # The last line of the selected process.
 
-    def on_row_list_moved(self, event: RowList.Moved) -> None:
+    def on_row_list_row_moved(self, event: RowList.RowMoved) -> None:
         event.stop()
         self.show_last(event.key)
 

@@ -29,7 +29,7 @@ class RowList(LinesView, Generic[R]):
         Binding("enter", "open", show=False),
     ]
 
-    class Opened(Message):
+    class RowOpened(Message):
         """Enter, or a second click, on a row."""
 
         def __init__(self, rows: RowList[Any], key: str) -> None:
@@ -41,7 +41,7 @@ class RowList(LinesView, Generic[R]):
         def control(self) -> RowList[Any]:
             return self.rows
 
-    class Moved(Message):
+    class RowMoved(Message):
         """The cursor is on another row."""
 
         def __init__(self, rows: RowList[Any], key: str | None) -> None:
@@ -135,7 +135,7 @@ class RowList(LinesView, Generic[R]):
     def _set_key(self, key: str | None) -> None:
         if key != self.key:
             self.key = key
-            self.post_message(self.Moved(self, key))
+            self.post_message(self.RowMoved(self, key))
 
     def _reveal(self) -> None:
         at, height = self.cursor, max(1, self.size.height)
@@ -160,7 +160,7 @@ class RowList(LinesView, Generic[R]):
 
     def action_open(self) -> None:
         if self.key is not None:
-            self.post_message(self.Opened(self, self.key))
+            self.post_message(self.RowOpened(self, self.key))
 
     def on_click(self, event: events.Click) -> None:
         at = self.top + event.y
@@ -170,7 +170,7 @@ class RowList(LinesView, Generic[R]):
             self.has_moved = True
             self.select(key)
             if is_second:
-                self.post_message(self.Opened(self, key))
+                self.post_message(self.RowOpened(self, key))
 
     def on_mouse_scroll_down(self, event: events.MouseScrollDown) -> None:
         event.stop()

@@ -16,12 +16,13 @@ from holdfast.tui.overviews import OverviewScreen
 from holdfast.tui.process_rows import AGENTS
 from holdfast.tui.processes_view import ProcessesView
 from holdfast.tui.session_book import SessionBook, SessionInfo
-from holdfast.tui.session_view import SessionView
 from holdfast.tui.states import NEEDS_USER, is_recent_failure, state_of
 
 if TYPE_CHECKING:
     from holdfast.tui.app import HoldfastApp
+    from holdfast.tui.session_view import SessionView
 
+SESSION_KEYS = "enter send · ^J line · ^C interrupt · tab focus · ^O sessions · ^K commands"
 #: A session without anything that runs has a tab for this long after its last step.
 _RECENT = 12 * 3600.0
 _LONGEST_TITLE = 18
@@ -162,20 +163,26 @@ class SessionTabs:
         await self._show([keys[(at + by) % len(keys)]])
 
     async def _show(self, keys: list[str]) -> None:
+        from holdfast.tui.session_view import SessionView  # not needed for the first frame
+
         base = self._app.screen_stack[0]
         holder = base.query_one("#views")
         self.active = keys
         base.query_one(ProcessesView).display = "" in keys
-        for key in keys:
-            if key and key not in self.views:
-                self.views[key] = SessionView(self._feed, self.book.get(key), self.book.path_of(key))
-                await holder.mount(self.views[key])
-        for key, view in self.views.items():
-            view.display = key in keys
-            view.set_class(key in keys[1:], "beside")
-        for key in keys:
-            if key:
+        width = self._app.size.width // len(keys)
+        with self._app.batch_update():
+            for key, view in self.views.items():
+                view.display = key in keys
+                view.set_class(key in keys[1:], "beside")
+            for key in keys:
+                if key and key not in self.views:
+                    self.views[key] = SessionView(self._feed, self.book.get(key), self.book.path_of(key))
+                    await holder.mount(self.views[key])
+            for key in keys if len(keys) > 1 else ():
                 holder.move_child(self.views[key], after=-1)
+            for key in keys:
+                if key:
+                    self.views[key].fit_to(width)
         self.focus()
         self._app.draw_now()
 

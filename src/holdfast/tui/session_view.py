@@ -25,9 +25,8 @@ from holdfast.tui.transcript import Transcript
 from holdfast.tui.transcript_blocks import ConversationBlocks
 
 if TYPE_CHECKING:
-    from holdfast.tui.feed import Feed
+    from holdfast.tui.feed import LiveFeed
 
-KEYS = "enter send · ^J new line · ^C interrupt · tab focus · ^O sessions · ^K commands"
 #: Narrower than this, the processes are not beside the conversation.
 _BESIDE = 76
 #: What is streamed is drawn at most this often.
@@ -38,12 +37,12 @@ _EMPTY = "write to the agent of this session; it starts with the first message"
 class MessageBox(TextArea):
     """Enter sends; ctrl-J begins a new line."""
 
-    class Submitted(Message):
+    class MessageEntered(Message):
         def __init__(self, text: str) -> None:
             super().__init__()
             self.text = text
 
-    class Interrupted(Message):
+    class InterruptAsked(Message):
         pass
 
     async def _on_key(self, event: events.Key) -> None:
@@ -63,7 +62,7 @@ class MessageBox(TextArea):
 
     def submit(self) -> None:
         if self.text.strip():
-            self.post_message(self.Submitted(self.text))
+            self.post_message(self.MessageEntered(self.text))
             self.text = ""
 
     def begin_line(self) -> None:
@@ -73,7 +72,7 @@ class MessageBox(TextArea):
         if self.selected_text:
             self.app.copy_to_clipboard(self.selected_text)
         else:
-            self.post_message(self.Interrupted())
+            self.post_message(self.InterruptAsked())
 
 
 class SessionView(Vertical):
@@ -96,7 +95,7 @@ class SessionView(Vertical):
         Binding("enter", "enlarge", show=False),
     ]
 
-    def __init__(self, feed: Feed, info: SessionInfo, path: str | None) -> None:
+    def __init__(self, feed: LiveFeed, info: SessionInfo, path: str | None) -> None:
         super().__init__()
         self.feed = feed
         self.info = info
@@ -140,7 +139,12 @@ class SessionView(Vertical):
         return self.query_one(Transcript)
 
     def on_resize(self, event: events.Resize) -> None:
-        self.query_one("#side").set_class(event.size.width < _BESIDE, "hidden")
+        if self.display and event.size.width:
+            self.fit_to(event.size.width)
+
+    def fit_to(self, width: int) -> None:
+        """The processes are beside the conversation where there is space for them."""
+        self.query_one("#side").set_class(width < _BESIDE, "hidden")
 
     # The log.
 
@@ -214,7 +218,7 @@ class SessionView(Vertical):
         text = self._retry or text
         self.query_one("#doing", Static).update(Content(paint.clean(f"{self.session} · {model}{text.strip()}")))
 
-    async def on_row_list_opened(self, event: RowList.Opened) -> None:
+    async def on_row_list_row_opened(self, event: RowList.RowOpened) -> None:
         """Its output in place of the list."""
         event.stop()
         pane = ProcessPane(self.feed, event.key)
@@ -240,7 +244,7 @@ class SessionView(Vertical):
 
     # Writing to the agent.
 
-    def on_message_box_submitted(self, event: MessageBox.Submitted) -> None:
+    def on_message_box_message_entered(self, event: MessageBox.MessageEntered) -> None:
         event.stop()
         self.run_worker(self.send(event.text), exit_on_error=False)
 
@@ -262,7 +266,7 @@ class SessionView(Vertical):
             await self._read()
             self._draw()
 
-    def on_message_box_interrupted(self, event: MessageBox.Interrupted) -> None:
+    def on_message_box_interrupt_asked(self, event: MessageBox.InterruptAsked) -> None:
         event.stop()
         self.action_interrupt()
 

@@ -32,10 +32,10 @@ class TerminalView(Widget, can_focus=True):
     TerminalView { height: 1fr; width: 1fr; }
     """
 
-    class Left(Message):
+    class TerminalLeft(Message):
         """ctrl-] was pressed, or the process has ended."""
 
-    class Changed(Message):
+    class ScreenChanged(Message):
         """What `status` says is different."""
 
     def __init__(self, client: AsyncClient, process: str, *, is_typing: bool, id: str | None = None) -> None:
@@ -83,7 +83,7 @@ class TerminalView(Widget, can_focus=True):
                 await asyncio.sleep(_PAUSE)
 
     def _drawn(self) -> None:
-        self.post_message(self.Changed())
+        self.post_message(self.ScreenChanged())
         self.refresh()
 
     def wake(self) -> None:
@@ -136,7 +136,7 @@ class TerminalView(Widget, can_focus=True):
         event.prevent_default()
         if event.key == LEAVE:
             self.type_into(False)
-            self.post_message(self.Left())
+            self.post_message(self.TerminalLeft())
             return
         is_full = self.shown is not None and self.shown.alternate
         self._type(bytes_of(event.key, event.character, is_full))
@@ -170,7 +170,7 @@ class TerminalView(Widget, can_focus=True):
                 await asyncio.sleep(_FULL_PAUSE)
             except NotNow:
                 self.type_into(False)
-                self.post_message(self.Left())
+                self.post_message(self.TerminalLeft())
                 return
             except HoldfastError as failed:
                 self.trouble = failed.message

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from bisect import bisect_right
+from functools import cache
 from itertools import accumulate
 from typing import ClassVar
 from weakref import WeakKeyDictionary
 
 from rich.console import Console
-from rich.markdown import Markdown
 from rich.segment import Segment
 from rich.style import Style
 from rich.text import Text
+from rich.theme import Theme
 from textual import events
 from textual.binding import Binding, BindingType
 
@@ -19,9 +20,11 @@ from holdfast.tui import paint
 from holdfast.tui.lines_view import LinesView
 from holdfast.tui.transcript_blocks import ConversationBlocks, TranscriptBlock
 
-#: Blocks that are drawn; more when the user scrolls up to the first one.
-_STEP = 150
+#: Heights of the view that are drawn at first; more when the user scrolls up to the first line.
+_PAGES = 3
+_STEP = 60
 _SHOWN_RESULT = 60
+_LEAST_WIDTH = 12
 _INDENT = 2
 Drawn = list[list[Segment]]
 
@@ -44,7 +47,6 @@ class Transcript(LinesView):
         self.conversation = conversation
         self.empty = empty
         self.is_following = True
-        self._shown = _STEP
         self._drawn: WeakKeyDictionary[TranscriptBlock, tuple[object, Drawn]] = WeakKeyDictionary()
         self._ends: list[int] = []
         self._first = 0
@@ -66,11 +68,22 @@ class Transcript(LinesView):
 
     def _measure(self) -> None:
         blocks = self.conversation.blocks
-        if not self._is_stale and self._ends and self._width == self.inner_width:
+        is_known = not self._is_stale and self._width == self.inner_width
+        if is_known or self.size.width < _LEAST_WIDTH:  # out of view it has no width
             return
         self._is_stale, self._width = False, self.inner_width
-        self._first = max(0, len(blocks) - self._shown)
+        if self.is_following:
+            self._first = self._first_needed(blocks)
         self._ends = list(accumulate(len(self._lines(block)) for block in blocks[self._first :]))
+
+    def _first_needed(self, blocks: list[TranscriptBlock]) -> int:
+        """The first block to draw: enough to fill the view and a part above it."""
+        left = _PAGES * max(10, self.size.height)
+        for at in range(len(blocks) - 1, -1, -1):
+            left -= len(self._lines(blocks[at]))
+            if left <= 0:
+                return at
+        return 0
 
     _width = 0
 
@@ -102,7 +115,7 @@ class Transcript(LinesView):
     def scroll_lines(self, by: int) -> None:
         if by < 0 and self.top == 0 and self._first:
             before = self.count()
-            self._shown += _STEP
+            self._first = max(0, self._first - _STEP)
             self._is_stale = True
             self.top = self.count() - before
         super().scroll_lines(by)
@@ -193,11 +206,30 @@ def _safe(text: str) -> str:
 
 
 def _wrapped(text: str, width: int, look: Style, console: Console) -> Drawn:
-    lines = Text(_safe(text), style=look, end="").wrap(console, max(8, width))
-    return [[one for one in line.render(console) if one.text] for line in lines]
+    lines = Text(_safe(text), end="").wrap(console, max(8, width))
+    return [[Segment(line.plain.rstrip("\n"), look)] for line in lines]
 
 
 def _markdown(text: str, width: int, dark: bool, console: Console) -> Drawn:
+    from rich.markdown import Markdown  # it takes a while, and the first frame needs none of it
+
     made = Markdown(_safe(text), code_theme="ansi_dark" if dark else "ansi_light", hyperlinks=False)
     options = console.options.update(width=max(8, width), height=None)
-    return [list(line) for line in console.render_lines(made, options, pad=False)]
+    with console.use_theme(_theme(dark)):
+        lines = [list(line) for line in console.render_lines(made, options, pad=False)]
+    return [line for at, line in enumerate(lines) if not (at and _is_blank(line) and _is_blank(lines[at - 1]))]
+
+
+def _is_blank(line: list[Segment]) -> bool:
+    return not "".join(one.text for one in line).strip()
+
+
+@cache
+def _theme(dark: bool) -> Theme:
+    """Headings are bold, code has the accent colour; nothing else is coloured."""
+    plain, accent = paint.style(dark, "text", bold=True), paint.style(dark, "accent")
+    heads = {f"markdown.h{level}": plain for level in range(1, 7)}
+    names = ("markdown.code", "markdown.link", "markdown.link_url", "markdown.item.bullet", "markdown.item.number")
+    dim = paint.style(dark, "dim")
+    quiet = {"markdown.h1.border": dim, "markdown.hr": dim, "markdown.block_quote": dim}
+    return Theme({**heads, **dict.fromkeys(names, accent), **quiet})

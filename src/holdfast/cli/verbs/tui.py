@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 
+from holdfast.cli import console
 from holdfast.cli.options import Option, Verb
 from holdfast.errors import HoldfastError, NoTerminal
 
@@ -34,6 +35,10 @@ VERB = Verb(
     examples=[("What runs, and what needs you", "holdfast tui"), ("On a light terminal", "holdfast tui --theme light")],
 )
 
+#: The alternate screen, with a line of text: what is imported next takes some time.
+_FIRST_FRAME = b"\x1b[?1049h\x1b[H\x1b[2J all                                          connecting\xe2\x80\xa6"
+_LEAVE = b"\x1b[?1049l"
+
 
 def run(given: Given) -> int:
     given.only()
@@ -45,10 +50,14 @@ def run(given: Given) -> int:
         from holdfast.extras import install_hint
 
         raise HoldfastError("the package textual is not installed", next=install_hint("tui"))
-    from holdfast.tui.app import HoldfastApp
+    console.write(1, _FIRST_FRAME)
+    try:
+        from holdfast.tui.app import HoldfastApp
 
-    app = HoldfastApp(given.theme or _theme())
-    app.run()
+        app = HoldfastApp(given.theme or _theme())
+        app.run()
+    finally:
+        console.write(1, _LEAVE)
     return app.return_code or 0
 
 
