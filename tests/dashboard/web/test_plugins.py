@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from pathlib import Path
 
@@ -10,8 +11,8 @@ from playwright.sync_api import Browser, Page, expect
 
 from tests.dashboard import hermes_plugin
 from tests.dashboard.page import new_link
-from tests.dashboard.plugin_files import write_plugin
-from tests.dashboard.web.browser import go, open_tab, start
+from tests.dashboard.plugin_files import write_plugin, write_theme
+from tests.dashboard.web.browser import ROOT, go, open_tab, start
 from tests.support import eventually, run_cli
 
 
@@ -192,3 +193,25 @@ def test_shipped_plugins_work_once_they_are_enabled(clean: Path, tab: Page) -> N
     expect(tab.locator(".footer")).to_contain_text("events/s")
     start("exit 4", "--name", "brief")
     expect(tab.locator("#last-ended")).to_contain_text("exit 4 brief")
+
+
+def test_the_examples_of_the_documentation_work(clean: Path, tab: Page) -> None:
+    page = (ROOT / "docs" / "dashboard-plugins.md").read_text()
+    found = dict(re.findall(r"```(json|js|python|yaml)\n(.*?)```", page, re.S))
+    directory = clean / "dashboard" / "plugins" / "hello"
+    directory.mkdir(parents=True)
+    for name, kind in (("manifest.json", "json"), ("index.js", "js"), ("api.py", "python")):
+        (directory / name).write_text(found[kind])
+    write_theme(clean, "paper", found["yaml"])
+    rescan(tab)
+    expect(tab.locator('[data-plugin="hello"]')).to_contain_text("on")
+    go(tab, "/hello")
+    expect(tab.get_by_role("heading", name="Hello, you")).to_be_visible()
+    go(tab, "/processes")
+    expect(tab.locator(".toolbar")).to_be_visible()
+    start("sleep 1000", "--name", "greeted")
+    expect(tab.get_by_text("Last started: greeted")).to_be_visible()
+    go(tab, "/settings")
+    tab.get_by_role("radio", name="Paper").check()
+    expect(tab.locator("h1")).to_have_css("font-style", "italic")
+    tab.get_by_role("radio", name="As the system").check()
