@@ -8,6 +8,7 @@ import re
 import signal
 import subprocess
 import sys
+import time
 import venv
 from collections.abc import Iterator
 from pathlib import Path
@@ -164,6 +165,27 @@ def test_a_place_that_is_gone_ends_its_processes_once(hf: Instance) -> None:
     os.kill(found["pid"], signal.SIGKILL)
     (hf.signpost / "signpost").touch()
     assert hf("run", "--backend", "next", "echo", "again").stdout == "again\n"
+
+
+def test_a_process_that_is_lost_keeps_its_output_and_has_an_end_time(hf: Instance) -> None:
+    process = hf.start("--", "sh", "-c", "echo 12345; exec sleep 1000")
+    eventually(lambda: hf("logs", process).stdout == "12345\n")
+    began = time.time()
+    (hf.signpost / "signpost").unlink()
+    hf.kill_keepers()
+    eventually(lambda: hf.status(process) == "ended")
+    (notice,) = hf.json("inbox", "--wait", "5")
+    assert notice["data"]["output_bytes"] == 6
+    for _ in "before", "after a crash of the daemon":
+        found = hf.json("inspect", process)
+        assert (found["reason"], found["output_bytes"]) == ("lost", 6)
+        assert began <= found["ended_at"] <= time.time()
+        (row,) = hf.json("ps", "-a")
+        assert (row["output_bytes"], row["ended_at"]) == (6, found["ended_at"])
+        assert "6 bytes" in hf("inspect", process).stdout
+        assert hf("logs", process).stdout == "12345\n"
+        os.kill(hf.daemon(), signal.SIGKILL)
+    os.kill(found["pid"], signal.SIGKILL)
 
 
 def test_an_end_that_was_recorded_before_the_place_was_gone_is_reported_as_it_was(hf: Instance) -> None:
