@@ -250,10 +250,27 @@ def test_a_watch_a_terminal_and_readiness_work_there(hf: Instance) -> None:
 
 
 def test_stop_all_ends_what_runs_there(hf: Instance) -> None:
-    process = hf.start("--", "sleep", "1000")
+    polite = hf.start("--", "sh", "-c", "trap 'echo bye; exit 5' TERM; echo up; while :; do sleep 0.05; done")
+    plain = hf.start("--", "sleep", "1000")
+    eventually(lambda: hf("logs", polite).stdout == "up\n")
     assert "--all" in hf("backends", "stop", "next", code=1).stderr
+    assert hf.json("backends", "stop", "next", "--all") == {"closed": 1, "kept": 0, "ended": 2}
+    found = {one["id"]: one for one in hf.json("ps", "-a")}
+    assert {one["reason"] for one in found.values()} == {"killed"}
+    assert (found[polite]["exit_code"], found[plain]["signal"]) == (5, signal.SIGTERM)
+    assert hf("logs", polite).stdout.endswith("bye\n")
+    assert hf.json("backends", "stop", "next", "--all") == {"closed": 0, "kept": 0, "ended": 0}
+
+
+def test_stop_all_ends_processes_of_a_place_that_does_not_answer_as_lost(hf: Instance) -> None:
+    process = hf.start("--", "sleep", "1000")
+    (hf.signpost / "barrier").touch()
+    hf.kill_keepers()
+    eventually(lambda: hf.status(process) == "unreachable")
     assert hf.json("backends", "stop", "next", "--all") == {"closed": 1, "kept": 0, "ended": 1}
-    assert hf.status(process) == "ended"
+    found = hf.json("inspect", process)
+    assert (found["status"], found["reason"]) == ("ended", "lost")
+    os.kill(found["pid"], signal.SIGKILL)
 
 
 @pytest.mark.parametrize(
