@@ -8,6 +8,7 @@ import re
 import signal
 import subprocess
 import sys
+import time
 import venv
 from collections.abc import Iterator
 from pathlib import Path
@@ -182,6 +183,27 @@ def test_a_place_that_is_gone_ends_its_processes_once(hf: Instance) -> None:
     assert hf("run", "--backend", "next", "echo", "again").stdout == "again\n"
 
 
+def test_a_process_that_is_lost_keeps_its_output_and_has_an_end_time(hf: Instance) -> None:
+    process = hf.start("--", "sh", "-c", "echo 12345; exec sleep 1000")
+    eventually(lambda: hf("logs", process).stdout == "12345\n")
+    began = time.time()
+    (hf.signpost / "signpost").unlink()
+    hf.kill_keepers()
+    eventually(lambda: hf.status(process) == "ended")
+    (notice,) = hf.json("inbox", "--wait", "5")
+    assert notice["data"]["output_bytes"] == 6
+    for _ in "before", "after a crash of the daemon":
+        found = hf.json("inspect", process)
+        assert (found["reason"], found["output_bytes"]) == ("lost", 6)
+        assert began <= found["ended_at"] <= time.time()
+        (row,) = hf.json("ps", "-a")
+        assert (row["output_bytes"], row["ended_at"]) == (6, found["ended_at"])
+        assert "6 bytes" in hf("inspect", process).stdout
+        assert hf("logs", process).stdout == "12345\n"
+        os.kill(hf.daemon(), signal.SIGKILL)
+    os.kill(found["pid"], signal.SIGKILL)
+
+
 def test_an_end_that_was_recorded_before_the_place_was_gone_is_reported_as_it_was(hf: Instance) -> None:
     process = hf.start("--stdin", "--", "sh", "-c", "read line; exit 5")
     daemon = hf.daemon()
@@ -244,10 +266,27 @@ def test_a_watch_a_terminal_and_readiness_work_there(hf: Instance) -> None:
 
 
 def test_stop_all_ends_what_runs_there(hf: Instance) -> None:
-    process = hf.start("--", "sleep", "1000")
+    polite = hf.start("--", "sh", "-c", "trap 'echo bye; exit 5' TERM; echo up; while :; do sleep 0.05; done")
+    plain = hf.start("--", "sleep", "1000")
+    eventually(lambda: hf("logs", polite).stdout == "up\n")
     assert "--all" in hf("backends", "stop", "next", code=1).stderr
+    assert hf.json("backends", "stop", "next", "--all") == {"closed": 1, "kept": 0, "ended": 2}
+    found = {one["id"]: one for one in hf.json("ps", "-a")}
+    assert {one["reason"] for one in found.values()} == {"killed"}
+    assert (found[polite]["exit_code"], found[plain]["signal"]) == (5, signal.SIGTERM)
+    assert hf("logs", polite).stdout.endswith("bye\n")
+    assert hf.json("backends", "stop", "next", "--all") == {"closed": 0, "kept": 0, "ended": 0}
+
+
+def test_stop_all_ends_processes_of_a_place_that_does_not_answer_as_lost(hf: Instance) -> None:
+    process = hf.start("--", "sleep", "1000")
+    (hf.signpost / "barrier").touch()
+    hf.kill_keepers()
+    eventually(lambda: hf.status(process) == "unreachable")
     assert hf.json("backends", "stop", "next", "--all") == {"closed": 1, "kept": 0, "ended": 1}
-    assert hf.status(process) == "ended"
+    found = hf.json("inspect", process)
+    assert (found["status"], found["reason"]) == ("ended", "lost")
+    os.kill(found["pid"], signal.SIGKILL)
 
 
 @pytest.mark.parametrize(

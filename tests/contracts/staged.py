@@ -253,7 +253,8 @@ class RelayedPlace(MirroredPlace):
 def ssh(staged: StagedPlace, server: SshServer | None = None, **options: Any) -> SshPlace:
     """A directory of this machine, reached through a server on loopback."""
     server = server or shared_server()
-    backend = SshBackend("ssh", {"directory": str(staged.home / "there"), **server.options, **options})
+    table = {"directory": str(staged.home / "there"), **server.options, **options}
+    backend = SshBackend("ssh", {name: value for name, value in table.items() if value is not None})
     staged.holds_here = False
     site = Site(
         directory=str(staged.home / "mirror"),

@@ -25,7 +25,7 @@ from holdfast.daemon.core.supervisor import Supervisor
 from holdfast.daemon.core.tasks import BackgroundTasks
 from holdfast.errors import BadValue, HoldfastError, Unreachable
 from holdfast.model.events import Event
-from holdfast.model.process import HeldProcess, ProcessId
+from holdfast.model.process import HeldProcess, ProcessId, StreamExtent
 from holdfast.model.usage import Track
 from holdfast.places import kinds
 from holdfast.places.absent import AbsentPlace
@@ -117,6 +117,14 @@ class Places:
     def tracks_of(self, process: HeldProcess) -> dict[ProcessId, Track]:
         """What was last measured in its place."""
         return self.get(process.meta.place).usage.tracks
+
+    async def measured(self, process: HeldProcess) -> dict[str, StreamExtent]:
+        """The extent of its logs as they are on disk."""
+        place = self.get(process.meta.place)
+        try:
+            return await place.read(place.extents, process)
+        except OSError:
+            return process.streams
 
     def directory_of(self, process_id: ProcessId) -> str:
         """The directory with its bundle."""
