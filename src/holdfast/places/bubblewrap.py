@@ -23,8 +23,9 @@ _SHOWN = (
 _KERNEL = ("/proc", "/sys", "/dev")
 #: Settings of the whole machine. Root could change them without any privilege: it owns these files.
 _SETTINGS = (
-    "/proc/sys", "/proc/sysrq-trigger", "/proc/irq", "/proc/bus", "/proc/fs", "/proc/acpi", "/proc/scsi", "/proc/driver",
-    "/proc/mtrr", "/proc/latency_stats", "/proc/timer_stats", "/proc/sched_debug", "/proc/pressure", "/proc/slabinfo",
+    "/proc/sys", "/proc/sysrq-trigger", "/proc/irq", "/proc/bus", "/proc/fs", "/proc/acpi", "/proc/scsi",
+    "/proc/driver", "/proc/mtrr", "/proc/latency_stats", "/proc/timer_stats", "/proc/sched_debug", "/proc/pressure",
+    "/proc/slabinfo",
 )  # fmt: skip
 _SYSTEM = (*_KERNEL, "/bin", "/boot", "/etc", "/lib", "/lib32", "/lib64", "/libx32", "/sbin", "/usr")
 #: Parents of many things. What is in them may be a workspace.
