@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Coroutine, Iterable
+from contextlib import suppress
 from typing import Any, ClassVar
 
 from textual.app import App, ComposeResult, SystemCommand
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal
+from textual.css.query import NoMatches
 from textual.screen import Screen
 
 from holdfast.client.process import Process
@@ -106,7 +108,8 @@ class HoldfastApp(App[None]):
 
     def _draw_changes(self) -> None:
         self._is_due = False
-        self.draw_now()
+        with suppress(NoMatches):  # it is being closed
+            self.draw_now()
 
     def draw_now(self) -> None:
         if not self.screen_stack:
@@ -131,7 +134,8 @@ class HoldfastApp(App[None]):
         if not self.screen_stack:
             return
         if event.get("type") == "process.output":
-            self.screen_stack[0].query_one(ProcessesView).show_last(str(event.get("id")))
+            with suppress(NoMatches):  # it is being closed
+                self.screen_stack[0].query_one(ProcessesView).show_last(str(event.get("id")))
         self.sessions.take(event)
         if str(event.get("type")).startswith("agent."):
             self._note_change()

@@ -132,13 +132,17 @@ class InboxScreen(OverviewScreen):
         super().__init__(feed)
         self.session = session
         self.TITLE_TEXT = f"Inbox of {session}"
+        self._pending = feed.pending[session]
 
     async def load(self) -> None:
         found = await self.feed.client.inbox(session=self.session)
         self.rows.set_rows([(one.id, one) for one in found])
 
     def changed(self) -> None:
-        self.run_worker(self._load(), group="load", exclusive=True, exit_on_error=False)
+        pending = self.feed.pending[self.session]
+        if pending != self._pending:
+            self._pending = pending
+            self.run_worker(self._load(), group="load", exclusive=True, exit_on_error=False)
 
     def draw_row(self, row: Notification, width: int, dark: bool) -> list[Segment]:
         return paint.joined(

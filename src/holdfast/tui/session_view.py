@@ -165,7 +165,7 @@ class SessionView(Vertical):
             self._draw()
 
     def _draw(self) -> None:
-        if self.is_mounted:
+        if self.is_mounted and self.is_attached:
             self.transcript.changed()
             self.say_doing()
 
@@ -199,7 +199,7 @@ class SessionView(Vertical):
 
     def changed(self) -> None:
         """The feed has something new."""
-        if not self.is_mounted:
+        if not (self.is_mounted and self.is_attached):
             return
         own = [one for one in self.feed.processes.values() if one.session == self.session]
         self.rows.set_rows([(one.id, one) for one in ordered(own)])
