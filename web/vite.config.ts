@@ -18,7 +18,4 @@ export default defineConfig({
   server: {
     proxy: { "/api": { target: daemon, ws: true, changeOrigin: true, headers } },
   },
-  preview: {
-    proxy: { "/api": { target: daemon, ws: true, changeOrigin: true, headers } },
-  },
 });

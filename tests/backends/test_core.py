@@ -8,6 +8,7 @@ import re
 import signal
 import subprocess
 import sys
+import time
 import venv
 from collections.abc import Iterator
 from pathlib import Path
@@ -151,6 +152,22 @@ def test_a_defect_of_a_backend_does_not_last(hf: Instance) -> None:
     hf("kill", process)
 
 
+@pytest.mark.parametrize(
+    "table", ['[backends.next]\nkind = "ssh"\nhost = "x"\n', '[backends.next]\nkind = "podman"\n', ""]
+)
+def test_a_backend_that_is_of_another_kind_now_or_of_none_keeps_its_places(hf: Instance, table: str) -> None:
+    process = hf.start("--", "sleep", "1000")
+    configuration = (hf.home / "config.toml").read_text(encoding="utf-8")
+    (hf.home / "config.toml").write_text(table, encoding="utf-8")
+    hf("daemon", "restart")
+    assert hf("run", "echo", "here").stdout == "here\n"
+    assert hf.status(process) in ("running", "unreachable")
+    (hf.home / "config.toml").write_text(configuration, encoding="utf-8")
+    hf("daemon", "restart")
+    eventually(lambda: hf.status(process) == "running")
+    hf("kill", process)
+
+
 def test_a_place_that_is_gone_ends_its_processes_once(hf: Instance) -> None:
     process = hf.start("--", "sleep", "1000")
     (hf.signpost / "signpost").unlink()
@@ -164,6 +181,27 @@ def test_a_place_that_is_gone_ends_its_processes_once(hf: Instance) -> None:
     os.kill(found["pid"], signal.SIGKILL)
     (hf.signpost / "signpost").touch()
     assert hf("run", "--backend", "next", "echo", "again").stdout == "again\n"
+
+
+def test_a_process_that_is_lost_keeps_its_output_and_has_an_end_time(hf: Instance) -> None:
+    process = hf.start("--", "sh", "-c", "echo 12345; exec sleep 1000")
+    eventually(lambda: hf("logs", process).stdout == "12345\n")
+    began = time.time()
+    (hf.signpost / "signpost").unlink()
+    hf.kill_keepers()
+    eventually(lambda: hf.status(process) == "ended")
+    (notice,) = hf.json("inbox", "--wait", "5")
+    assert notice["data"]["output_bytes"] == 6
+    for _ in "before", "after a crash of the daemon":
+        found = hf.json("inspect", process)
+        assert (found["reason"], found["output_bytes"]) == ("lost", 6)
+        assert began <= found["ended_at"] <= time.time()
+        (row,) = hf.json("ps", "-a")
+        assert (row["output_bytes"], row["ended_at"]) == (6, found["ended_at"])
+        assert "6 bytes" in hf("inspect", process).stdout
+        assert hf("logs", process).stdout == "12345\n"
+        os.kill(hf.daemon(), signal.SIGKILL)
+    os.kill(found["pid"], signal.SIGKILL)
 
 
 def test_an_end_that_was_recorded_before_the_place_was_gone_is_reported_as_it_was(hf: Instance) -> None:
@@ -228,10 +266,27 @@ def test_a_watch_a_terminal_and_readiness_work_there(hf: Instance) -> None:
 
 
 def test_stop_all_ends_what_runs_there(hf: Instance) -> None:
-    process = hf.start("--", "sleep", "1000")
+    polite = hf.start("--", "sh", "-c", "trap 'echo bye; exit 5' TERM; echo up; while :; do sleep 0.05; done")
+    plain = hf.start("--", "sleep", "1000")
+    eventually(lambda: hf("logs", polite).stdout == "up\n")
     assert "--all" in hf("backends", "stop", "next", code=1).stderr
+    assert hf.json("backends", "stop", "next", "--all") == {"closed": 1, "kept": 0, "ended": 2}
+    found = {one["id"]: one for one in hf.json("ps", "-a")}
+    assert {one["reason"] for one in found.values()} == {"killed"}
+    assert (found[polite]["exit_code"], found[plain]["signal"]) == (5, signal.SIGTERM)
+    assert hf("logs", polite).stdout.endswith("bye\n")
+    assert hf.json("backends", "stop", "next", "--all") == {"closed": 0, "kept": 0, "ended": 0}
+
+
+def test_stop_all_ends_processes_of_a_place_that_does_not_answer_as_lost(hf: Instance) -> None:
+    process = hf.start("--", "sleep", "1000")
+    (hf.signpost / "barrier").touch()
+    hf.kill_keepers()
+    eventually(lambda: hf.status(process) == "unreachable")
     assert hf.json("backends", "stop", "next", "--all") == {"closed": 1, "kept": 0, "ended": 1}
-    assert hf.status(process) == "ended"
+    found = hf.json("inspect", process)
+    assert (found["status"], found["reason"]) == ("ended", "lost")
+    os.kill(found["pid"], signal.SIGKILL)
 
 
 @pytest.mark.parametrize(
@@ -244,6 +299,7 @@ def test_stop_all_ends_what_runs_there(hf: Instance) -> None:
         (("--backend", "next", "--cwd", "/no/such/directory"), "/no/such/directory"),
         (("--image", "x"), "--backend podman"),
         (("--backend", "../x"), "backend"),
+        (("--backend", ""), "backend is missing"),
     ],
 )
 def test_what_cannot_be_done_there_is_refused(hf: Instance, arguments: tuple[str, ...], what: str) -> None:

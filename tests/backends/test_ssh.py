@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from tests.cli.calling import Terminal
 from tests.contracts.sshd import SshServer, shared_cache
 from tests.contracts.test_ssh import master_pid, serving
 from tests.support import end_instance, eventually
@@ -137,6 +138,41 @@ def test_input_terminal_and_screen_work_there(host: Host) -> None:
     eventually(lambda: "got hello" in host("screen", process).stdout)
     host("kill", process)
     assert host.inspect(process)["status"] == "ended"
+
+
+@pytest.mark.parametrize("verb", ["run", "attach"])
+def test_a_terminal_stays_attached_while_the_host_is_away(host: Host, verb: str) -> None:
+    command = [
+        "-t",
+        "--name",
+        f"tty-{verb}",
+        "--",
+        "sh",
+        "-c",
+        "stty -echo; echo up; while read line; do echo got $line; done; sleep 1000",
+    ]
+    words = ["run", "--backend", "far", *command] if verb == "run" else ["attach", host.start(*command)]
+    environ = {**os.environ, **host.server.environ, "HOLDFAST_HOME": str(host.home)}
+    with Terminal(*words, env=environ) as terminal:
+        terminal.see("up")
+        process = host.inspect(f"tty-{verb}")["id"]
+        sessions = serving(host.server)
+        host.server.end()
+        for pid in sessions:
+            os.kill(pid, signal.SIGKILL)
+        eventually(lambda: host.inspect(process)["status"] == "unreachable")
+        terminal.type(b"one\r")
+        terminal.see("does not answer")
+        terminal.type(b"two\r")
+        host.server.begin()
+        if verb == "run":  # how much it has read is known from the start
+            terminal.see("got one")
+        terminal.see("got two")
+        terminal.type(b"\x1d")
+        assert "still runs" in terminal.rest()
+        assert terminal.process.returncode == 0
+    assert host("logs", process).stdout.count("got two") == 1
+    host("kill", process)
 
 
 def test_watch_readiness_search_and_restart_work_there(host: Host) -> None:

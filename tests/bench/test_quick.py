@@ -15,7 +15,7 @@ from tests.support import processes_of
 ROOT = Path(__file__).parents[2]
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.timeout(300)
 def test_a_quick_run_fills_every_line_of_the_table(tmp_path: Path) -> None:
     place, out = tmp_path / "place", tmp_path / "out"

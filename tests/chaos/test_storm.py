@@ -38,7 +38,7 @@ def test_nothing_is_lost_in_a_storm_over_a_place(backend: str, tmp_path: Path) -
     programs = {"podman": ("podman", "runc", "busybox"), "ssh": ("sshd",)}[backend]
     if os.geteuid() != 0 or not all(shutil.which(one, path=f"{os.environ['PATH']}:/usr/sbin") for one in programs):
         pytest.skip(f"the {backend} of the tests needs root and {', '.join(programs)}; scripts/test installs them")
-    options = ["--kills", "1", "--seed", "5", "--rounds", "10", "--commands", "7", "--directory", str(tmp_path)]
+    options = ["--kills", "1", "--seed", "5", "--rounds", "5", "--commands", "7", "--directory", str(tmp_path)]
     storm = [sys.executable, "-m", "tests.chaos", "--backend", backend, *options]
     try:
         done = subprocess.run(storm, cwd=ROOT, capture_output=True, text=True, timeout=280, check=False)

@@ -22,6 +22,7 @@ def main() -> int:
         return 2
     backend, *more = sys.argv[1:]
     os.environ[REAL] = backend
+    os.environ["HOLDFAST_FULL"] = "1"
     if backend in PROVIDERS:
         found = asyncio.run(cloud_backend(backend)(backend, {}).state(os.environ))
         if found.state != "ready":

@@ -85,7 +85,7 @@ def cloud(kind: str, server: Any = None, **options: Any) -> Callable[[StagedPlac
 
 def _open(staged: StagedPlace, backend: CloudBackend, environ: dict[str, str]) -> CloudPlace:
     staged.holds_here = False
-    spec = PlaceSpec(backend.name, "", backend.check_options({}))
+    spec = PlaceSpec(backend.name, "", backend.check_options({}), backend.name)
     place = backend.open(spec, cloud_site(staged.home, environ, staged))
     staged.on_close = place.discard
     return place

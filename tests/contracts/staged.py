@@ -253,7 +253,8 @@ class RelayedPlace(MirroredPlace):
 def ssh(staged: StagedPlace, server: SshServer | None = None, **options: Any) -> SshPlace:
     """A directory of this machine, reached through a server on loopback."""
     server = server or shared_server()
-    backend = SshBackend("ssh", {"directory": str(staged.home / "there"), **server.options, **options})
+    table = {"directory": str(staged.home / "there"), **server.options, **options}
+    backend = SshBackend("ssh", {name: value for name, value in table.items() if value is not None})
     staged.holds_here = False
     site = Site(
         directory=str(staged.home / "mirror"),
@@ -264,7 +265,7 @@ def ssh(staged: StagedPlace, server: SshServer | None = None, **options: Any) ->
         note=lambda event, **_: staged.notes.append(event),
         running=lambda: staged.processes,
     )
-    return backend.open(PlaceSpec("ssh", "", backend.check_options({})), site)
+    return backend.open(PlaceSpec("ssh", "", backend.check_options({}), "ssh"), site)
 
 
 def container_place(kind: str, home: Path, staged: StagedPlace | None = None, **options: Any) -> ContainerPlace:
@@ -280,7 +281,7 @@ def container_place(kind: str, home: Path, staged: StagedPlace | None = None, **
         note=lambda event, **_: staged.notes.append(event) if staged else None,
         running=lambda: staged.processes if staged else (),
     )
-    return backend.open(PlaceSpec(kind, "s", backend.check_options({})), site)
+    return backend.open(PlaceSpec(kind, "s", backend.check_options({}), kind), site)
 
 
 def container(kind: str, **options: Any) -> Callable[[StagedPlace], ExecutionPlace]:

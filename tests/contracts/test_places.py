@@ -30,7 +30,14 @@ CALL = "import socket, sys; s = socket.socket(socket.AF_UNIX); s.connect(sys.arg
 CALL_AND_DIE = CALL.replace("s.recv(1)", "import os; os.fork() and os._exit(0); s.recv(1)")
 
 
-@pytest.fixture(scope="module", params=IMPLEMENTATIONS)
+#: They differ from e2b only in what carries the bytes, which tests/places/clouds shows in every run.
+_IN_FULL_RUNS = ("modal", "daytona")
+
+
+@pytest.fixture(
+    scope="module",
+    params=[pytest.param(one, marks=pytest.mark.full if one in _IN_FULL_RUNS else ()) for one in IMPLEMENTATIONS],
+)
 def staged(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[StagedPlace]:
     home = tmp_path_factory.mktemp("contract")
     staged = StagedPlace(IMPLEMENTATIONS[request.param], home)

@@ -442,6 +442,27 @@ def test_a_host_with_an_unknown_key_is_refused(tmp_path: Path, server: SshServer
     assert "is not known" in text and f"ssh-keyscan -p {server.port} 127.0.0.1" in text
 
 
+@pytest.mark.parametrize("is_changed", [False, True])
+def test_the_command_for_a_host_key_works_for_an_alias(tmp_path: Path, server: SshServer, is_changed: bool) -> None:
+    config, known = tmp_path / "config", tmp_path / "known"
+    alias = f"Host near\n    HostName 127.0.0.1\n    Port {server.port}\n    UserKnownHostsFile {known}\n"
+    config.write_text(alias + server.config.read_text())
+    if is_changed:
+        known.write_text(f"[127.0.0.1]:{server.port} {(server.directory / 'client_key.pub').read_text()}")
+    options = {"host": "near", "config": str(config), "port": None}
+    command = trouble(tmp_path, server, **options).partition("then: ")[2]
+    subprocess.run(command, shell=True, check=True, capture_output=True)
+    (server.directory / "client_key").unlink()
+    assert "does not accept the login" in trouble(tmp_path, server, **options)
+
+
+def test_a_host_key_that_cannot_be_scanned_is_accepted_by_ssh_itself(tmp_path: Path, server: SshServer) -> None:
+    config = tmp_path / "config"
+    config.write_text("Host near\n    HostName 127.0.0.1\n    HostKeyAlias other\n" + server.config.read_text())
+    text = trouble(tmp_path, server, host="near", config=str(config))
+    assert text.endswith(f"ssh -F {config} -p {server.port} near")
+
+
 def test_a_login_that_is_not_accepted_names_the_command_to_log_in(tmp_path: Path, server: SshServer) -> None:
     (server.directory / "client_key").unlink()
     assert "holdfast backends login ssh" in trouble(tmp_path, server)

@@ -28,6 +28,7 @@ NOT_RUN = {
     "docs/service.md": 4,
     "docs/sinks.md": 2,
     "docs/takeover.md": 1,
+    "docs/tui.md": 2,
 }
 
 

@@ -157,6 +157,28 @@ def test_it_sees_no_process_outside_and_cannot_signal_one(hf: Client, work: Path
     assert hf.status()["keeper_pid"] == keeper
 
 
+#: Opens every file of /proc for writing, but for those of processes, and writes nothing.
+_SETTINGS = """
+import os
+for top, directories, names in os.walk("/proc"):
+    if top == "/proc":
+        directories[:] = [name for name in directories if not name.isdigit() and name not in ("self", "thread-self")]
+    for name in names:
+        try:
+            os.close(os.open(f"{top}/{name}", os.O_WRONLY | os.O_NONBLOCK))
+            print(f"{top}/{name}")
+        except OSError:
+            pass
+print("all")
+"""
+
+
+@pytest.mark.parametrize("network", ["host", "none"])
+def test_it_cannot_change_settings_of_the_machine(hf: Client, work: Path, network: str) -> None:
+    (work / "open.py").write_text(_SETTINGS, encoding="utf-8")
+    assert output(hf, f"{PYTHON} open.py", work, network=network) == "all\n"
+
+
 def test_it_has_no_privileges(hf: Client, work: Path) -> None:
     said = output(hf, "grep -E 'Cap(Prm|Eff|Bnd|Amb)|NoNewPrivs' /proc/self/status", work)
     assert [line.split()[1].strip("0") for line in said.splitlines()] == ["", "", "", "", "1"]

@@ -13,7 +13,7 @@ from holdfast.cli import closed_terminals, console
 from holdfast.cli.outcomes import end_line, exit_status
 from holdfast.cli.signals import SIGHUP, SIGINT, SIGTERM, SIGWINCH, Signals
 from holdfast.client.interactive import InteractiveReading
-from holdfast.errors import BadValue, NoTerminal, NotNow
+from holdfast.errors import BadValue, NoTerminal, NotNow, Unreachable
 from holdfast.model.units import LARGEST_WINDOW
 
 TYPE_CHECKING = False
@@ -100,14 +100,18 @@ def attach(
         f"{key_name(key)} detaches and leaves it running" if key else "no key detaches; it ends with its command"
     )
     interrupts = _Interrupts(client, process) if consumes and process.restart not in (None, "never") else None
-    with (
-        InteractiveReading(
-            client.open_link, process, {"out": offset}, accepted, answers=True, consumes=consumes
-        ) as live,
-        Signals(SIGWINCH, SIGTERM, SIGHUP, SIGINT) as signals,
-        RawTerminal(0, undo),
-    ):
-        left_by = _Attached(live, signals, key, undo, interrupts).run(shown)
+    try:
+        with (
+            InteractiveReading(
+                client.open_link, process, {"out": offset}, accepted, answers=True, consumes=consumes
+            ) as live,
+            Signals(SIGWINCH, SIGTERM, SIGHUP, SIGINT) as signals,
+            RawTerminal(0, undo),
+        ):
+            left_by = _Attached(live, signals, key, undo, interrupts).run(shown)
+    except Unreachable as failed:
+        what = f"{failed.message}; detached, {process.id} is left running"
+        raise Unreachable(what, next=f"holdfast attach {process.id}") from failed
     if live.ended is not None and live.is_over:
         console.say(end_line(live.ended))
         return exit_status(live.ended)
@@ -157,6 +161,7 @@ class _Attached:
         self._undo = undo
         self._interrupts = interrupts
         self._is_leaving = False
+        self._has_trouble = False
 
     def run(self, shown: bytes) -> int:
         """The signal that ended it, or 0."""
@@ -176,7 +181,19 @@ class _Attached:
             if self._live.fileno() in ready:
                 for piece in self._live.receive():
                     self._show(piece.data)
+            self._say_trouble()
         return 0
+
+    def _say_trouble(self) -> None:
+        """Once for each time that the place does not answer. A size that was sent meanwhile is sent again."""
+        trouble, had_trouble = self._live.input.trouble, self._has_trouble
+        self._has_trouble = trouble is not None
+        if trouble is not None and not had_trouble:
+            console.write(1, b"\r\n")
+            console.say(f"{trouble}; still attached, what you type from now on is sent when it answers")
+            console.write(1, b"\r")
+        elif had_trouble and trouble is None:
+            self._resize()
 
     def _poll(self) -> list[int]:
         poll = select.poll()

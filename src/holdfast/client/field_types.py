@@ -102,6 +102,7 @@ class ProcessAttributes:
     """The number of the signal that ended it."""
     started_at: float | None
     ended_at: float | None
+    """When it ended; of one that is lost, when that was found."""
     ready: bool | None
     """Whether it is ready, by its `ready_…` option; null without such an option."""
     output_bytes: int

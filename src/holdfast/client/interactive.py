@@ -7,7 +7,7 @@ import time
 from holdfast.client.calls import base64
 from holdfast.client.link import Done, Failed, LinkCut, Output
 from holdfast.client.reading import Cursor, FollowedOutput, Reading
-from holdfast.errors import NotNow, StdinFull
+from holdfast.errors import NotNow, StdinFull, Unreachable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 _PIECE = 64 << 10
 #: How long to wait for a process to read some of its input before writing more.
 _PAUSE = 0.05
+#: The same while the place of the process does not answer.
+_UNREACHABLE_PAUSE = 0.5
 
 
 class PendingInput:
@@ -40,6 +42,8 @@ class PendingInput:
         self._not_before = 0.0
         #: Whether the process takes no more.
         self.is_shut = False
+        #: Why the place of the process does not answer; None while it does. What was added is kept and sent later.
+        self.trouble: str | None = None
 
     def add(self, data: bytes) -> None:
         self._waiting += data
@@ -63,6 +67,8 @@ class PendingInput:
         """What to ask now; None while an answer is under way or nothing is left."""
         if self._rid is not None or self.is_empty or now < self._not_before:
             return None
+        if self._under_way is None and self.trouble is not None and self._accepted is None:
+            self._under_way = b"", False  # learn first how far its input reaches: then nothing is lost
         if self._under_way is None:
             piece = bytes(self._waiting[:_PIECE])
             del self._waiting[:_PIECE]
@@ -87,6 +93,10 @@ class PendingInput:
         self._rid = None
         if isinstance(answer, Failed) and isinstance(answer.error, StdinFull):
             self._not_before = now + _PAUSE
+        elif isinstance(answer, Failed) and isinstance(answer.error, Unreachable):
+            self.trouble = answer.error.message
+            self._not_before = now + _UNREACHABLE_PAUSE
+            self.note_cut()
         elif isinstance(answer, Failed):
             if not isinstance(answer.error, NotNow):
                 raise answer.error
@@ -100,6 +110,7 @@ class PendingInput:
         self._eof_waits = self._eof_waits and not self._under_way[1]
         self._under_way = None
         self._is_repeat = False
+        self.trouble = None
         if isinstance(accepted := value.get("accepted"), int):
             self._accepted = accepted
         self.is_shut = value.get("status") == "already_exited"

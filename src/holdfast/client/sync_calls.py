@@ -638,7 +638,7 @@ class SyncCalls(ClientState):
         """Close the places of a backend: its containers and sandboxes are removed, connections to hosts are closed.
 
         backend: The name of the backend.
-        all: Also places in which processes run. These processes end.
+        all: Also places in which processes run. These processes are ended first, as by `kill`.
 
         Returns: closed (how many places were closed), kept (how many were not, because processes run in them), ended
         (how many processes ended with their place).

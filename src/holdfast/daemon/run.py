@@ -217,7 +217,7 @@ async def _compose(
     inbox = SessionInboxes(opened.store, opened.kept.pending, names.resolve, registry.owner)
     opened.store.on_events.append(inbox.arrived)
     supervisor = places.supervisor = Supervisor(
-        registry, opened.store, background, places.tracks_of, inbox.claimed, names.begins
+        registry, opened.store, background, places.tracks_of, inbox.claimed, names.begins, places.measured
     )
     sessions = SessionOwnership(names, registry, inbox, opened.store, supervisor.turn)
     asked = await opened.store.read(approval_rows.load)

@@ -290,7 +290,10 @@ class HeldProcess:
 
     @property
     def ended_at(self) -> float | None:
-        return self.state.ended_at if isinstance(self.state, Ended) else None
+        """When it ended; of an end that was not observed, when it became known."""
+        if not isinstance(self.state, Ended):
+            return None
+        return self.state.known_at if self.state.ended_at is None else self.state.ended_at
 
     @property
     def pid(self) -> int | None:

@@ -49,7 +49,7 @@ class StopBackend(Operation):
     op = "stop_backend"
 
     backend: Text = field(longest=64, pattern=BACKEND_NAME, help="The name of the backend.")
-    all: Flag = field(False, help="Also places in which processes run. These processes end.")
+    all: Flag = field(False, help="Also places in which processes run. These processes are ended first, as by `kill`.")
 
     class Reply(Record):
         closed: Integer = field(help="How many places were closed.")

@@ -35,7 +35,7 @@ class ProcessFields(Record):
     exit_code: Integer | None = field(help="As the kernel reports it; null if it was ended by a signal or is unknown.")
     signal: Integer | None = field(help="The number of the signal that ended it.")
     started_at: Time | None = field()
-    ended_at: Time | None = field()
+    ended_at: Time | None = field(help="When it ended; of one that is lost, when that was found.")
     ready: Flag | None = field(help="Whether it is ready, by its `ready_…` option; null without such an option.")
     output_bytes: Size = field(help="Bytes written in all.")
     dropped_bytes: Size = field(help="How many of these are no longer kept.")

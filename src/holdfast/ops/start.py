@@ -145,6 +145,7 @@ class Start(ApprovalOptions):
     backend: Text | None = field(
         None,
         longest=64,
+        required_text=True,
         pattern=BACKEND_NAME,
         flag="--backend",
         metavar="NAME",

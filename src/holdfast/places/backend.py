@@ -29,11 +29,13 @@ class PlaceSpec(NamedTuple):
     """The task of its processes, or the session of those without a task; empty where a backend shares its places."""
     options: dict[str, Any]
     """Checked and complete, as `Backend.check_options` returned them."""
+    kind: str
+    """Of its backend, when the place was made: the configuration may give the name to another kind later."""
 
     @property
     def key(self) -> str:
         """A short name of the place: of its directory, and in the labels of its container."""
-        text = json.dumps([self.backend, self.task, self.options], sort_keys=True)
+        text = json.dumps([self.backend, self.kind, self.task, self.options], sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()[:12]
 
 

@@ -21,6 +21,11 @@ _SHOWN = (
 )  # fmt: skip
 #: The kernel's: a process with the host's could reach what is outside.
 _KERNEL = ("/proc", "/sys", "/dev")
+#: Settings of the whole machine. Root could change them without any privilege: it owns these files.
+_SETTINGS = (
+    "/proc/sys", "/proc/sysrq-trigger", "/proc/irq", "/proc/bus", "/proc/fs", "/proc/acpi", "/proc/scsi", "/proc/driver",
+    "/proc/mtrr", "/proc/latency_stats", "/proc/timer_stats", "/proc/sched_debug", "/proc/pressure", "/proc/slabinfo",
+)  # fmt: skip
 _SYSTEM = (*_KERNEL, "/bin", "/boot", "/etc", "/lib", "/lib32", "/lib64", "/libx32", "/sbin", "/usr")
 #: Parents of many things. What is in them may be a workspace.
 _TOP = ("/", *_OWN, "/home", "/media", "/mnt", "/opt", "/root", "/srv", "/var", "/var/lib")
@@ -47,6 +52,8 @@ def sandbox_argv(
     arguments = [program, *_NAMESPACES, "--cap-drop", "ALL"]
     arguments += ["--unshare-net"] if network == "none" else []
     arguments += ["--chdir", "/", "--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc"]
+    for path in _SETTINGS:
+        arguments += ["--ro-bind-try", path, path]
     arguments += _mounts(binds)
     tops = [path for path in secret if not _is_below(os.path.dirname(path), secret)]
     for path in tops:

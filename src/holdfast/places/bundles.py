@@ -189,13 +189,17 @@ class Bundles(ABC):
         return {process.id: self._measure(process) for process in processes}
 
     def _measure(self, process: HeldProcess) -> Measures:
+        return Measures(self.extents(process), self.living(process.leftovers))
+
+    def extents(self, process: HeldProcess) -> dict[str, StreamExtent]:
+        """Of its logs, as they are on disk; those that are known, where there is no bundle."""
         streams = dict(process.streams)
         for stream in process.meta.streams:
             extent = self._extent(process.id, stream)
             if extent is not None:
                 closed = stream in streams and streams[stream].closed
                 streams[stream] = StreamExtent(*extent, closed)
-        return Measures(streams, self.living(process.leftovers))
+        return streams
 
     def _extent(self, process_id: ProcessId, stream: str) -> tuple[int, int] | None:
         for state in (bundle.LIVE, bundle.DONE):

@@ -12,6 +12,7 @@ import hashlib
 import json
 import os
 import re
+import shlex
 import stat
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
@@ -132,7 +133,7 @@ class SshClient:
         """What a command of the host prints. Raises SshFailed."""
         code, output, errors = await self._run(self.argv(command=command), data, budget)
         if code == 255:
-            raise self.failure(errors)
+            raise await self._failure(errors)
         if code != 0:
             said = _last_line(errors) or _last_line(output.decode(errors="replace"))  # nologin writes to stdout
             raise SshFailed(f"{self.host}: {said or f'the command there ended with {code}'}")
@@ -172,24 +173,37 @@ class SshClient:
         with contextlib.suppress(FileNotFoundError):
             os.unlink(path)
 
-    def failure(self, errors: str) -> SshFailed:
+    async def _failure(self, errors: str) -> SshFailed:
         """What ssh said, and the next step."""
         last, host = _last_line(errors) or "ssh failed without a reason", self.host
-        name = host.removeprefix("ssh://").rpartition("@")[2]
-        number = self._options.get("port")
-        port, entry = (f" -p {number}", f"'[{name}]:{number}'") if number else ("", name)
         lowered = errors.lower()
         if "host key" in lowered or "host identification" in lowered:
             is_changed = "identification has changed" in lowered
-            return SshFailed(
-                f"the host key of {host} {'has changed' if is_changed else 'is not known'}; compare it, then: "
-                f"{f'ssh-keygen -R {entry} && ' if is_changed else ''}ssh-keyscan{port} {name} >> ~/.ssh/known_hosts"
-            )
+            what = "has changed" if is_changed else "is not known"
+            return SshFailed(f"the host key of {host} {what}; compare it, then: {await self._key_command(is_changed)}")
         if "permission denied" in lowered or "authentication fail" in lowered:
             return SshFailed(f"{host} does not accept the login; try: holdfast backends login {self._backend} ({last})")
         if "could not resolve" in lowered:
             return SshFailed(f"{last}; check `host` of the backend {self._backend}")
         return SshFailed(f"{host} cannot be reached: {last}")
+
+    async def _key_command(self, is_changed: bool) -> str:
+        """The command that makes the key of the host known, by what the configuration says of the host."""
+        code, output, _ = await self._run(self.argv("-G"), b"", _VERSION_BUDGET)
+        said: dict[str, str] = {}
+        for line in output.decode(errors="replace").splitlines() if code == 0 else ():
+            said.setdefault(*line.partition(" ")[::2])
+        name, port = said.get("hostname", ""), said.get("port", "22")
+        file = shlex.quote(said.get("userknownhostsfile", "").partition(" ")[0])
+        entry = shlex.quote(name if port == "22" else f"[{name}]:{port}")
+        forget = f"ssh-keygen -R {entry} -f {file} && " if is_changed else ""
+        if not name or said.keys() & {"hostkeyalias", "proxyjump", "proxycommand"}:  # ssh-keyscan knows none of these
+            given = {"config": "-F", "port": "-p", "user": "-l"}
+            words = [
+                w for key, flag in given.items() if self._options.get(key) for w in (flag, str(self._options[key]))
+            ]
+            return shlex.join(["ssh", *words, self.host])
+        return f"{forget}ssh-keyscan{'' if port == '22' else f' -p {port}'} {shlex.quote(name)} >> {file}"
 
     def _control_path(self) -> str | None:
         """In a short directory of our own; None where there is none, and each client connects by itself."""

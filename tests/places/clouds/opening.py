@@ -22,7 +22,7 @@ async def opened(
     """Afterwards the daemon is away, and the sandbox stays."""
     backend = cloud_backend(kind)(kind, {**server.options, **options})
     site = cloud_site(home, {**server.environ, **(environ or {})})
-    place = backend.open(PlaceSpec(kind, "", backend.check_options({})), site)
+    place = backend.open(PlaceSpec(kind, "", backend.check_options({}), kind), site)
     try:
         yield place
     finally:

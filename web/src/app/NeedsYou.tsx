@@ -66,19 +66,23 @@ export function NeedsYou({ page, process: shownId }: NeedsYouProps) {
   if (!rows.length) return null;
   const most = (isPhone ? MOST_ON_PHONE : MOST)[page === "processes" ? "list" : "other"];
   const shown = showsAll ? rows : rows.slice(0, most);
+  const fold = rows.length > most && (
+    <button className="quiet" aria-expanded={showsAll} onClick={() => setShowsAll(!showsAll)}>
+      {showsAll ? "less" : most ? `${rows.length - most} more` : `${rows.length} ▾`}
+    </button>
+  );
   return (
     <section className="needs" aria-label="Needs you">
-      <h2>
-        Needs you
-        {rows.length > most && (
-          <button className="quiet" aria-expanded={showsAll} onClick={() => setShowsAll(!showsAll)}>
-            {showsAll ? "less" : most ? `${rows.length - most} more` : `${rows.length} ▾`}
-          </button>
-        )}
-      </h2>
+      <div className="needs-head">
+        <h2>Needs you</h2>
+        {isPhone && fold}
+      </div>
       <ul>
-        {shown.map(({ key, row }) => (
-          <li key={key}>{row}</li>
+        {shown.map(({ key, row }, index) => (
+          <li key={key}>
+            {row}
+            {!isPhone && index === shown.length - 1 && fold}
+          </li>
         ))}
       </ul>
     </section>

@@ -8,6 +8,7 @@ VERBS = {
     "ps": "List processes",
     "inspect": "Show the details of a process",
     "why": "Explain how a process ended, or what it waits for, and what to try",
+    "tui": "Show processes and agents on the whole terminal, live",
     "dashboard": "Open the dashboard in the browser",
     "top": "Show CPU, memory and ports of processes, live",
     "exec": "Run another command in the directory and environment of a process",

@@ -30,7 +30,7 @@ VERB = Verb(
         by itself after a while, too.
 
         stop NAME closes the places of a backend in which nothing runs: containers are removed, connections to hosts are
-        closed. With --all also places in which processes run; these processes end.
+        closed. With --all also places in which processes run; these are killed first, as by holdfast kill.
 
         login NAME opens a connection to a host that asks for a password or a code. Later commands use this connection.
 

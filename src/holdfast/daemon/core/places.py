@@ -25,7 +25,7 @@ from holdfast.daemon.core.supervisor import Supervisor
 from holdfast.daemon.core.tasks import BackgroundTasks
 from holdfast.errors import BadValue, HoldfastError, Unreachable
 from holdfast.model.events import Event
-from holdfast.model.process import HeldProcess, ProcessId
+from holdfast.model.process import HeldProcess, ProcessId, StreamExtent
 from holdfast.model.usage import Track
 from holdfast.places import kinds
 from holdfast.places.absent import AbsentPlace
@@ -118,6 +118,14 @@ class Places:
         """What was last measured in its place."""
         return self.get(process.meta.place).usage.tracks
 
+    async def measured(self, process: HeldProcess) -> dict[str, StreamExtent]:
+        """The extent of its logs as they are on disk."""
+        place = self.get(process.meta.place)
+        try:
+            return await place.read(place.extents, process)
+        except OSError:
+            return process.streams
+
     def directory_of(self, process_id: ProcessId) -> str:
         """The directory with its bundle."""
         return self.of_id(process_id).directory
@@ -144,19 +152,36 @@ class Places:
             return self.local
         assert backend is not None
         chosen = self.backend(backend)
-        spec = PlaceSpec(backend, owner if chosen.is_per_task else "", chosen.check_options(given))
+        task = owner if chosen.is_per_task else ""
+        spec = PlaceSpec(backend, task, chosen.check_options(given), self._kind_of(backend))
         self._specs.setdefault(spec.key, spec)
         return self.get(spec.key)
 
     def backend(self, name: str) -> Backend:
         """Raises NotFound, Unsupported, BadValue."""
         table = dict(self.tables.get(name, {}))
-        kind = table.pop("kind", name)
-        found = kinds.find(str(kind))
+        table.pop("kind", None)
+        kind = self._kind_of(name)
+        found = kinds.find(kind)
         if found is None:
             what = f"there is no backend {name[:80]!r}" if kind == name else f"backend {name}: no kind {kind!r}"
             raise BadValue(what, next="holdfast backends")
         return found(name, table)
+
+    def _kind_of(self, backend: str) -> str:
+        return str(self.tables.get(backend, {}).get("kind", backend))
+
+    def _backend_of(self, spec: PlaceSpec) -> Backend:
+        """The backend that made the place, also where the configuration has forgotten it or gives its name to another.
+
+        Raises BadValue, Unsupported.
+        """
+        if self._kind_of(spec.backend) == spec.kind:
+            return self.backend(spec.backend)
+        found = kinds.find(spec.kind)
+        if found is None:
+            raise BadValue(f"backend {spec.backend}: no kind {spec.kind!r}", next="holdfast backends")
+        return found(spec.backend, {})
 
     def backend_names(self) -> list[str]:
         """All that can be used: built in, installed or configured."""
@@ -175,7 +200,7 @@ class Places:
         if spec is None:
             return AbsentPlace("unknown", site, f"nothing is known of the place {key}")
         try:
-            place = self.backend(spec.backend).open(spec, site)
+            place = self._backend_of(spec).open(spec, site)
         except HoldfastError as failed:
             place = AbsentPlace(spec.backend, site, failed.message)
         place.key, place.name, place.task = key, spec.backend, spec.task
@@ -450,7 +475,8 @@ def _read_all(directory: str) -> Iterable[tuple[str, PlaceSpec]]:
         try:
             with open(f"{directory}/{key}/{_FILE}", "rb") as file:
                 value = json.load(file)
-            yield key, PlaceSpec(str(value["backend"]), str(value["task"]), dict(value["options"]))
+            kind = str(value.get("kind", value["backend"]))
+            yield key, PlaceSpec(str(value["backend"]), str(value["task"]), dict(value["options"]), kind)
         except (OSError, ValueError, KeyError, TypeError) as broken:
             note("place-unreadable", place=key, why=repr(broken))
 

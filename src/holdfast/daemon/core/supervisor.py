@@ -65,10 +65,11 @@ class Supervisor:
         tracks_of: Callable[[HeldProcess], dict[ProcessId, Track]] = lambda _: {},
         claimed: Callable[[Notice], Notice] = lambda notice: notice,
         begins: Callable[[str], bool] = lambda _: False,
+        measured: Callable[[HeldProcess], Awaitable[dict[str, StreamExtent]]] | None = None,
     ) -> None:
         """`tracks_of` gives the last measured usage in the place of a process; that of an ended process is removed.
         `claimed` gets each notice before it is written and returns it as it is to be written. `begins` says, once, that
-        a session is new.
+        a session is new. `measured` gives the extent of its logs as they are on disk.
         """
         self._registry = registry
         self._store = store
@@ -76,6 +77,7 @@ class Supervisor:
         self._tracks_of = tracks_of
         self._claimed = claimed
         self._begins = begins
+        self._measured = measured
         self._turns: KeyedLocks[ProcessId] = KeyedLocks()
         #: Called before an end is committed; gives the process as it is to be committed, and events that come first.
         self.before_end: Callable[[HeldProcess], Awaitable[tuple[HeldProcess, list[Event]]]] = _no_events
@@ -147,7 +149,8 @@ class Supervisor:
             process = self._registry.get(process_id)
             if process is None:
                 return
-            closed = {name: replace(stream, closed=True) for name, stream in process.streams.items()}
+            streams = process.streams if self._measured is None else await self._measured(process)
+            closed = {name: replace(stream, closed=True) for name, stream in streams.items()}
             if process.has_ended:
                 self._rest(process, closed)
             elif process.is_queued:

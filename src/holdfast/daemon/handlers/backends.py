@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 
 from holdfast.daemon.core.context import Call, DaemonContext, Message
+from holdfast.daemon.core.ending import end
 from holdfast.errors import HoldfastError, Unsupported
 from holdfast.ops.backends import BackendLogin, Backends, CleanBackends, StopBackend
-from holdfast.places.backend import BackendState, Options, PlaceSpec
+from holdfast.places.backend import Backend, BackendState, Options, PlaceSpec
 
 #: For the answer of an engine.
 _STATE_TIMEOUT = 10.0
@@ -34,14 +35,37 @@ async def clean(context: DaemonContext, call: Call, ask: CleanBackends) -> Messa
 
 
 async def stop(context: DaemonContext, call: Call, ask: StopBackend) -> Message:
-    context.places.backend(ask.backend)  # raises NotFound
+    existing = await _existing(context, context.places.backend(ask.backend)) if ask.all else set()
     found = {"closed": 0, "kept": 0, "ended": 0}
     for key, spec in context.places.specs().items():
-        if spec.backend == ask.backend and (context.places.is_open(key) or ask.all):
-            ended = await context.places.discard(key, by_force=ask.all)
-            found["kept" if ended < 0 else "closed"] += 1
-            found["ended"] += max(ended, 0)
+        is_open = context.places.is_open(key)
+        if spec.backend == ask.backend and (is_open or ask.all):
+            ended = await _end_processes(context, call, key) if ask.all else 0
+            lost = await context.places.discard(key, by_force=ask.all)
+            if lost < 0:
+                found["kept"] += 1
+            elif is_open or key in existing:
+                found["closed"] += 1
+            found["ended"] += ended + max(lost, 0)
     return found
+
+
+async def _existing(context: DaemonContext, backend: Backend) -> set[str]:
+    """The keys of places that have a container or sandbox, also while they are not open."""
+    try:
+        return {sandbox.key for sandbox in await backend.sandboxes(context.places.instance, context.places.environ)}
+    except (OSError, HoldfastError):
+        return set()
+
+
+async def _end_processes(context: DaemonContext, call: Call, key: str) -> int:
+    """End what runs in a place that answers, as `kill` does; how many ended."""
+    if not (context.places.is_open(key) and context.places.get(key).keeper.is_reachable):
+        return 0
+    running = [one for one in context.registry.running() if one.meta.place == key and not one.is_queued]
+    works = (end(context, one, call.session, "killed", context.settings.grace) for one in running)
+    results = await asyncio.gather(*works, return_exceptions=True)
+    return sum(isinstance(result, dict) and result["status"] == "ended" for result in results)
 
 
 async def login(context: DaemonContext, call: Call, ask: BackendLogin) -> Message:

@@ -10,10 +10,14 @@ from holdfast.daemon.core.context import DaemonContext
 from holdfast.daemon.core.supervisor import stream_extents
 from holdfast.daemon.core.tasks import first_of
 from holdfast.daemon.core.tasks import follow as follow_cursor
+from holdfast.errors import Unreachable
 from holdfast.model.process import HeldProcess, ProcessId
 from holdfast.model.process_rules import may_run_again
 from holdfast.places.base import CHUNK, Chunk, Log
 from holdfast.places.keeper_link import Refused
+
+#: Until a place that does not answer is asked again.
+_UNREACHABLE_PAUSE = 0.5
 
 
 async def more_than(context: DaemonContext, process_id: ProcessId, after: int | None) -> None:
@@ -94,12 +98,28 @@ async def pieces(
             return follow and await opens_again(context, process_id, run)
         await until_started(context, process_id)
         run = run_of(context, process_id)
-        closed = (await context.outputs.beyond(process_id, stream, at)).closed
+        closed = await _is_closed_beyond(context, process_id, stream, at)
         return True
 
     async with aclosing(follow_cursor(start, read, wait)) as chunks:
         async for chunk in chunks:
             yield chunk
+
+
+async def _is_closed_beyond(context: DaemonContext, process_id: ProcessId, stream: str, at: int) -> bool:
+    """Until a stream has output beyond `at` or is closed: whether it is closed. A place that does not answer is waited
+    for, until its processes have ended. Raises Unreachable for this machine.
+    """
+    while True:
+        try:
+            return (await context.outputs.beyond(process_id, stream, at)).closed
+        except Unreachable:
+            process = context.registry.get(process_id)
+            if process is None or process.output_closed:
+                return True
+            if process.meta.place is None:
+                raise
+            await asyncio.sleep(_UNREACHABLE_PAUSE)
 
 
 async def until_started(context: DaemonContext, process_id: ProcessId) -> HeldProcess | None:

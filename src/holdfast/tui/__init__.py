@@ -1,0 +1,5 @@
+"""The terminal UI: processes of all sessions, their output and screens, and the sessions of agents.
+
+It uses the async client alone, and the session logs of agents. It keeps nothing: what it shows is read again when it is
+opened, and closing it ends no process. Only this package imports `textual`, the extra `tui`.
+"""

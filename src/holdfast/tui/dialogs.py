@@ -1,0 +1,155 @@
+"""Questions to the user: yes or no, a line of text, an answer to a request for approval; and the list of keys."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar, NamedTuple
+
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Vertical, VerticalScroll
+from textual.content import Content
+from textual.screen import ModalScreen
+from textual.widgets import Input, Static
+
+from holdfast.client.approval import Approval
+from holdfast.tui import paint
+
+_CSS = """
+{name} {{ align: center middle; background: $background 60%; }}
+{name} > Vertical, {name} > VerticalScroll {{
+    width: 76; max-width: 96%; height: auto; max-height: 90%; padding: 1 2; border: round $primary; background: $panel;
+}}
+{name} Static {{ width: 1fr; height: auto; }}
+{name} .quiet {{ color: $foreground 70%; margin-top: 1; }}
+"""
+
+
+def lines(*texts: str) -> Content:
+    """Texts of others as lines: nothing in them is markup."""
+    return Content("\n".join(paint.clean(text) for text in texts))
+
+
+class ConfirmDialog(ModalScreen[bool]):
+    """Yes only by y; Enter and Esc are no."""
+
+    CSS = _CSS.format(name="ConfirmDialog")
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("y", "answer(True)", show=False),
+        Binding("n,escape,enter,q", "answer(False)", show=False),
+    ]
+
+    def __init__(self, question: str, *details: str) -> None:
+        super().__init__()
+        self._question = question
+        self._details = details
+
+    def compose(self) -> ComposeResult:
+        with Vertical():
+            yield Static(lines(self._question, *self._details))
+            yield Static("[@click=screen.answer(True)]y yes[/]   [@click=screen.answer(False)]n no[/]", classes="quiet")
+
+    def action_answer(self, is_yes: bool) -> None:
+        self.dismiss(is_yes)
+
+
+class LineDialog(ModalScreen[str | None]):
+    """One line of text; None where it was left with Esc."""
+
+    CSS = _CSS.format(name="LineDialog")
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "leave", show=False)]
+
+    def __init__(self, question: str, *, is_secret: bool = False, value: str = "", hint: str = "") -> None:
+        super().__init__()
+        self._question = question
+        self._is_secret = is_secret
+        self._value = value
+        self._hint = hint
+
+    def compose(self) -> ComposeResult:
+        with Vertical():
+            yield Static(lines(self._question))
+            yield Input(self._value, password=self._is_secret, compact=True)
+            yield Static(lines(self._hint or "enter sends · esc leaves"), classes="quiet")
+
+    def on_input_submitted(self, event: Input.Submitted) -> None:
+        self.dismiss(event.value)
+
+    def action_leave(self) -> None:
+        self.dismiss(None)
+
+
+class Decision(NamedTuple):
+    """`scope` is once, session, always or deny; a password answers sudo."""
+
+    approval: Approval
+    scope: str
+    password: str | None = None
+
+
+class ApprovalDialog(ModalScreen[Decision | None]):
+    """One request for approval. Enter decides nothing."""
+
+    CSS = _CSS.format(name="ApprovalDialog")
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("o", "decide('once')", show=False),
+        Binding("s", "decide('session')", show=False),
+        Binding("w", "decide('always')", show=False),
+        Binding("d,n", "decide('deny')", show=False),
+        Binding("escape,q", "leave", show=False),
+    ]
+
+    def __init__(self, approval: Approval) -> None:
+        super().__init__()
+        self.approval = approval
+
+    def compose(self) -> ComposeResult:
+        one = self.approval
+        with VerticalScroll():
+            yield Static(
+                lines(
+                    f"{one.action}: {one.command}",
+                    "",
+                    f"session   {one.session}",
+                    f"directory {one.cwd}",
+                    f"why       {one.why}" + (f" ({one.rule})" if one.rule else ""),
+                )
+            )
+            if one.action == "sudo":
+                yield Input(password=True, placeholder="password", compact=True)
+                yield Static("enter sends the password · esc leaves", classes="quiet")
+            else:
+                yield Static(
+                    "[@click=screen.decide('once')]o once[/]   [@click=screen.decide('session')]s this session[/]   "
+                    "[@click=screen.decide('always')]w always[/]   [@click=screen.decide('deny')]d deny[/]   esc later",
+                    classes="quiet",
+                )
+
+    def on_input_submitted(self, event: Input.Submitted) -> None:
+        self.dismiss(Decision(self.approval, "once", event.value) if event.value else None)
+
+    def action_decide(self, scope: str) -> None:
+        if self.approval.action == "sudo" and scope != "deny":
+            return
+        self.dismiss(Decision(self.approval, scope))
+
+    def action_leave(self) -> None:
+        self.dismiss(None)
+
+
+class HelpDialog(ModalScreen[None]):
+    """The keys."""
+
+    CSS = _CSS.format(name="HelpDialog")
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape,q,question_mark,enter", "leave", show=False)]
+
+    def __init__(self, keys: Sequence[tuple[str, str]]) -> None:
+        super().__init__()
+        self._keys = keys
+
+    def compose(self) -> ComposeResult:
+        with VerticalScroll():
+            yield Static(lines(*(f"{key:<16}{what}" for key, what in self._keys)))
+
+    def action_leave(self) -> None:
+        self.dismiss(None)

@@ -1,0 +1,235 @@
+"""The conversation of a session, drawn line by line: Markdown, folded calls, notices."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from functools import cache
+from itertools import accumulate
+from typing import ClassVar
+from weakref import WeakKeyDictionary
+
+from rich.console import Console
+from rich.segment import Segment
+from rich.style import Style
+from rich.text import Text
+from rich.theme import Theme
+from textual import events
+from textual.binding import Binding, BindingType
+
+from holdfast.tui import paint
+from holdfast.tui.lines_view import LinesView
+from holdfast.tui.transcript_blocks import ConversationBlocks, TranscriptBlock
+
+#: Heights of the view that are drawn at first; more when the user scrolls up to the first line.
+_PAGES = 3
+_STEP = 60
+_SHOWN_RESULT = 60
+_LEAST_WIDTH = 12
+_INDENT = 2
+Drawn = list[list[Segment]]
+
+
+class Transcript(LinesView):
+    """It stays at the end until the user scrolls up."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("j,down", "lines(1)", show=False),
+        Binding("k,up", "lines(-1)", show=False),
+        Binding("pagedown,space", "pages(1)", show=False),
+        Binding("pageup,b", "pages(-1)", show=False),
+        Binding("g,home", "to_first", show=False),
+        Binding("G,end", "to_last", show=False),
+        Binding("o,enter", "fold_all", show=False),
+    ]
+
+    def __init__(self, conversation: ConversationBlocks, *, empty: str = "") -> None:
+        super().__init__()
+        self.conversation = conversation
+        self.empty = empty
+        self.is_following = True
+        self._drawn: WeakKeyDictionary[TranscriptBlock, tuple[object, Drawn]] = WeakKeyDictionary()
+        self._ends: list[int] = []
+        self._first = 0
+        self._is_stale = True
+
+    # Lines.
+
+    def changed(self) -> None:
+        """Blocks came or changed."""
+        self._is_stale = True
+        self.refresh()
+
+    def settle(self) -> None:
+        self._measure()
+        if self.is_following:
+            self.top = self.last_top
+        else:
+            super().settle()
+
+    def _measure(self) -> None:
+        blocks = self.conversation.blocks
+        is_known = not self._is_stale and self._width == self.inner_width
+        if is_known or self.size.width < _LEAST_WIDTH:  # out of view it has no width
+            return
+        self._is_stale, self._width = False, self.inner_width
+        if self.is_following:
+            self._first = self._first_needed(blocks)
+        self._ends = list(accumulate(len(self._lines(block)) for block in blocks[self._first :]))
+
+    def _first_needed(self, blocks: list[TranscriptBlock]) -> int:
+        """The first block to draw: enough to fill the view and a part above it."""
+        left = _PAGES * max(10, self.size.height)
+        for at in range(len(blocks) - 1, -1, -1):
+            left -= len(self._lines(blocks[at]))
+            if left <= 0:
+                return at
+        return 0
+
+    _width = 0
+
+    def _lines(self, block: TranscriptBlock) -> Drawn:
+        """The lines of a block, drawn once for each state of it."""
+        key = (self.inner_width, self.is_dark, block.is_folded, block.status, len(block.text))
+        known = self._drawn.get(block)
+        if known is None or known[0] != key:
+            known = key, draw_block(block, self.inner_width, self.is_dark, self.app.console)
+            self._drawn[block] = known
+        return known[1]
+
+    def count(self) -> int:
+        self._measure()
+        return self._ends[-1] if self._ends else 0
+
+    def draw(self, index: int, width: int) -> list[Segment]:
+        at = bisect_right(self._ends, index)
+        before = self._ends[at - 1] if at else 0
+        return self._lines(self.conversation.blocks[self._first + at])[index - before]
+
+    def empty_line(self, y: int, width: int) -> list[Segment]:
+        if self._ends or y != 1:
+            return []
+        return [Segment(f" {paint.fit(self.empty, width - 2)}", paint.style(self.is_dark, "dim"))]
+
+    # Moving.
+
+    def scroll_lines(self, by: int) -> None:
+        if by < 0 and self.top == 0 and self._first:
+            before = self.count()
+            self._first = max(0, self._first - _STEP)
+            self._is_stale = True
+            self.top = self.count() - before
+        super().scroll_lines(by)
+        self.is_following = self.is_at_end
+
+    def action_lines(self, by: int) -> None:
+        self.scroll_lines(by)
+
+    def action_pages(self, by: int) -> None:
+        self.scroll_lines(by * max(1, self.size.height - 1))
+
+    def action_to_first(self) -> None:
+        self.scroll_lines(-self.count())
+
+    def action_to_last(self) -> None:
+        self.is_following = True
+        self.refresh()
+
+    # Folding.
+
+    def action_fold_all(self) -> None:
+        """Unfold all calls and notices, or fold all."""
+        blocks = [block for block in self.conversation.blocks if block.kind in ("tool", "notice")]
+        is_folded = any(block.is_folded for block in blocks)
+        for block in blocks:
+            block.is_folded = not is_folded
+        self.changed()
+
+    def on_click(self, event: events.Click) -> None:
+        index = self.top + event.y
+        if index < self.count():
+            block = self.conversation.blocks[self._first + bisect_right(self._ends, index)]
+            if block.kind in ("tool", "notice"):
+                block.is_folded = not block.is_folded
+                self.is_following = False
+                self.changed()
+
+
+def draw_block(block: TranscriptBlock, width: int, dark: bool, console: Console) -> Drawn:
+    """The lines of a block, with an empty one after what was said."""
+    if block.kind == "tool":
+        return _tool(block, width, dark)
+    if block.kind == "notice":
+        mark = paint.style(dark, "accent", bold=True)
+        lines = _wrapped(f"[{block.head}]", width - 2 * _INDENT, paint.style(dark, "accent"), console)
+        shown = _led(lines, Segment(" ● ", mark))
+        return shown if block.is_folded else [*shown, *_result(block.text, width, dark)]
+    if block.kind == "agent":
+        return [*_led(_markdown(block.text, width - 4, dark, console), Segment("   ")), []]
+    colour = {"user": "accent", "error": "bad"}.get(block.kind, "dim")
+    lead = {"user": " > ", "error": " ✗ "}.get(block.kind, " · ")
+    status = f"  {block.status}" if block.status else ""
+    plain = paint.style(dark, "text" if block.kind == "user" else colour, bold=block.kind == "user")
+    lines = _wrapped(block.text + status, width - 4, plain, console)
+    return [*_led(lines, Segment(lead, paint.style(dark, colour, bold=True))), []]
+
+
+def _led(lines: Drawn, lead: Segment) -> Drawn:
+    blank = Segment(" " * lead.cell_length)
+    return [[lead if not at else blank, *line] for at, line in enumerate(lines)]
+
+
+def _tool(block: TranscriptBlock, width: int, dark: bool) -> Drawn:
+    mark = "▸" if block.is_folded else "▾"
+    is_bad = block.status == "failed"
+    status = "" if block.status in ("success", "ok", "done", "running") else block.status
+    left = width - 3 - (len(status) + 2 if status else 0)
+    head = paint.joined(
+        (f" {mark} ", paint.style(dark, "bad" if is_bad else "dim")),
+        (paint.fit(block.head, left), paint.style(dark, "dim")),
+        (f"  {paint.clean(status)}" if status else "", paint.style(dark, "bad" if is_bad else "dim")),
+    )
+    return [head] if block.is_folded else [head, *_result(block.text, width, dark)]
+
+
+def _result(text: str, width: int, dark: bool) -> Drawn:
+    """The begin of the answer of a tool, or of a notice."""
+    lines = text.replace("\\n", "\n").split("\n") if text.startswith("{") else text.split("\n")
+    look = paint.style(dark, "dim")
+    shown = [[Segment("   │ "), Segment(paint.fit(line, width - 6), look)] for line in lines[:_SHOWN_RESULT]]
+    if len(lines) > _SHOWN_RESULT:
+        shown.append([Segment(f"   │ … {len(lines) - _SHOWN_RESULT} more lines", look)])
+    return shown
+
+
+def _safe(text: str) -> str:
+    return "\n".join(paint.clean(line) for line in text.split("\n"))
+
+
+def _wrapped(text: str, width: int, look: Style, console: Console) -> Drawn:
+    lines = Text(_safe(text), end="").wrap(console, max(8, width))
+    return [[Segment(line.plain.rstrip("\n"), look)] for line in lines]
+
+
+def _markdown(text: str, width: int, dark: bool, console: Console) -> Drawn:
+    from rich.markdown import Markdown  # it takes a while, and the first frame needs none of it
+
+    made = Markdown(_safe(text), code_theme="ansi_dark" if dark else "ansi_light", hyperlinks=False)
+    options = console.options.update(width=max(8, width), height=None)
+    with console.use_theme(_theme(dark)):
+        lines = [list(line) for line in console.render_lines(made, options, pad=False)]
+    return [line for at, line in enumerate(lines) if not (at and _is_blank(line) and _is_blank(lines[at - 1]))]
+
+
+def _is_blank(line: list[Segment]) -> bool:
+    return not "".join(one.text for one in line).strip()
+
+
+@cache
+def _theme(dark: bool) -> Theme:
+    """Headings are bold, code has the accent colour; nothing else is coloured."""
+    plain, accent = paint.style(dark, "text", bold=True), paint.style(dark, "accent")
+    heads = {f"markdown.h{level}": plain for level in range(1, 7)}
+    names = ("markdown.code", "markdown.link", "markdown.link_url", "markdown.item.bullet", "markdown.item.number")
+    dim = paint.style(dark, "dim")
+    quiet = {"markdown.h1.border": dim, "markdown.hr": dim, "markdown.block_quote": dim}
+    return Theme({**heads, **dict.fromkeys(names, accent), **quiet})
