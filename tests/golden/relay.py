@@ -48,6 +48,8 @@ def names_in(value: object, path: str) -> Iterator[str]:
     elif isinstance(value, dict) and {"argv", "exit_offset"} <= value.keys():
         yield f"{path}: a process with {len(value)} fields"
         yield from _names_below({**value, "labels": None}, "process")
+    elif isinstance(value, dict) and "customCSS" in value:
+        return  # a theme: its author chooses the names
     elif isinstance(value, dict):
         yield from _names_below(value, path)
 

@@ -105,7 +105,7 @@ def test_an_answer_is_typed_above_every_page(tab: Page) -> None:
 
 def test_the_theme_is_chosen_and_kept(tab: Page) -> None:
     go(tab, "/settings")
-    tab.get_by_role("radio", name="Dark").check()
+    tab.get_by_role("radio", name="Dark", exact=True).check()
     tab.reload()
     expect(tab.locator("html")).to_have_attribute("data-theme", "dark")
     tab.get_by_role("radio", name="As the system").check()

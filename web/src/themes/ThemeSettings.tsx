@@ -58,10 +58,21 @@ interface ChoiceProps {
 function Choice({ name, label, about, isChosen, choose }: ChoiceProps) {
   return (
     <label className="theme-choice" data-name={name}>
-      <input type="radio" name="theme" checked={isChosen} onChange={choose} />
+      <input
+        type="radio"
+        name="theme"
+        checked={isChosen}
+        onChange={choose}
+        aria-label={label}
+        aria-describedby={about ? `theme-${name}` : undefined}
+      />
       <span>
         {label}
-        {about && <span className="setting-about muted">{about}</span>}
+        {about && (
+          <span id={`theme-${name}`} className="setting-about muted">
+            {about}
+          </span>
+        )}
       </span>
     </label>
   );
