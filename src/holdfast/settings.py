@@ -204,7 +204,11 @@ def _backends(value: object, path: str) -> dict[str, dict[str, Any]]:
     if not isinstance(value, dict) or not all(isinstance(table, dict) for table in value.values()):
         raise BadValue(f"backends in {path} must be tables", next="write [backends.NAME], see holdfast docs backends")
     for name, table in value.items():
-        if not is_name(name) or name == "local":
+        if name == "local":
+            raise BadValue(
+                f"[backends.local] in {path}: local is built in, and has no options", next="remove the table"
+            )
+        if not is_name(name):
             raise BadValue(f"no backend can have the name {name[:80]!r} ({path})", next="use A-Z a-z 0-9 . _ -")
         if not isinstance(table.get("kind", ""), str):
             raise BadValue(f"backends.{name}.kind in {path} must be a text", next="such as podman or ssh")

@@ -297,6 +297,8 @@ def test_stop_all_ends_processes_of_a_place_that_does_not_answer_as_lost(hf: Ins
         (("--backend", "next", "--on-boot"), "does not come back after a boot"),
         (("--backend", "next", "--cwd", "sub"), "absolute path"),
         (("--backend", "next", "--cwd", "/no/such/directory"), "/no/such/directory"),
+        (("--backend", "next", "--writable", "/tmp"), "a sandbox exists on this machine only"),
+        (("--backend", "next", "--network", "host"), "a sandbox exists on this machine only"),
         (("--image", "x"), "--backend podman"),
         (("--backend", "../x"), "backend"),
         (("--backend", ""), "backend is missing"),
@@ -399,3 +401,35 @@ def test_only_sessions_with_a_process_there_see_the_events_of_a_place(hf: Instan
     }
     assert "next" in seen["mine"]
     assert seen["other"] == "[]\n"
+
+
+def test_a_place_that_has_never_opened_is_not_kept(hf: Instance) -> None:
+    (hf.signpost / "barrier").touch()
+    hf("run", "--backend", "next", "true", code=125)
+    assert next(one for one in hf.json("backends") if one["name"] == "next")["places"] == []
+    assert os.listdir(hf.home / "places") == []
+    (hf.signpost / "barrier").unlink()
+    assert hf("run", "--backend", "next", "echo", "up").stdout == "up\n"
+    assert hf.place()["state"] == "connected"
+
+
+def test_a_table_that_was_removed_leaves_its_places_in_the_list(hf: Instance) -> None:
+    hf("run", "--backend", "next", "true")
+    (hf.home / "config.toml").write_text("[backends.b]\nimage = 'x'\n", encoding="utf-8")
+    hf("daemon", "restart")
+    (found,) = [one for one in hf.json("backends") if one["name"] == "next"]
+    assert found["state"] == "unusable" and "not in config.toml any more" in found["detail"]
+    assert len(found["places"]) == 1
+    assert "put it back" in hf("backends", "stop", "next", code=125).stderr
+    assert "[backends.b] in config.toml has no kind" in hf("run", "--backend", "b", "true", code=125).stderr
+
+
+def test_a_question_is_one_sentence(hf: Instance) -> None:
+    assert hf("backends", "stop", code=125).stderr == (
+        "holdfast: backends stop: which backend? Next: holdfast backends stop NAME\n"
+    )
+
+
+def test_local_is_built_in(hf: Instance) -> None:
+    (hf.home / "config.toml").write_text("[backends.local]\n", encoding="utf-8")
+    assert "local is built in" in hf("ps", code=125).stderr

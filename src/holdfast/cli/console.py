@@ -39,7 +39,8 @@ def say(text: str, colour: str = colours.PLAIN) -> None:
 
 
 def say_error(error: HoldfastError) -> None:
-    say(f"{error.message.rstrip('.')}. Next: {error.next}", colours.RED)
+    message = error.message.rstrip(".")
+    say(f"{message}{'' if message.endswith(('?', '!')) else '.'} Next: {error.next}", colours.RED)
 
 
 def write(fd: int, data: bytes) -> None:

@@ -81,7 +81,7 @@ def _show(process: Process, now: float) -> None:
         if shown:
             _heading(name)
         for key, value in shown:
-            console.out(_linked(console.wrapped(f"{key:<11}{value}", "  ", hanging=" " * 11)))
+            console.out(_linked(console.wrapped(f"{key:<10} {value}", "  ", hanging=" " * 11)))
     if process.tree:
         _heading("Processes")
         rows = [_member(member) for member in process.tree]

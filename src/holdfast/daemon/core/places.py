@@ -10,6 +10,7 @@ import asyncio
 import contextlib
 import json
 import os
+import shutil
 import time
 import traceback
 from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping
@@ -163,6 +164,11 @@ class Places:
         table.pop("kind", None)
         kind = self._kind_of(name)
         found = kinds.find(kind)
+        if found is None and kind == name and name in self.tables:
+            raise BadValue(f"[backends.{name}] in config.toml has no kind", next='add kind = "podman", or another kind')
+        if found is None and kind == name and any(spec.backend == name for spec in self.specs().values()):
+            what = f"there is no backend {name!r}: its table is not in config.toml any more"
+            raise BadValue(what, next="put it back and: holdfast daemon restart; or: holdfast backends clean")
         if found is None:
             what = f"there is no backend {name[:80]!r}" if kind == name else f"backend {name}: no kind {kind!r}"
             raise BadValue(what, next="holdfast backends")
@@ -184,8 +190,8 @@ class Places:
         return found(spec.backend, {})
 
     def backend_names(self) -> list[str]:
-        """All that can be used: built in, installed or configured."""
-        return list(dict.fromkeys([*kinds.names(), *self.tables]))
+        """All that can be used: built in, installed or configured; and those of places that are known."""
+        return list(dict.fromkeys([*kinds.names(), *self.tables, *(spec.backend for spec in self.specs().values())]))
 
     def specs(self) -> dict[str, PlaceSpec]:
         """Of all places that have a directory, by key."""
@@ -250,7 +256,8 @@ class Places:
     async def _reached(self, place: ExecutionPlace) -> _OpenPlace:
         key = place.key
         assert key is not None
-        if key not in self._stored:
+        is_new = key not in self._stored
+        if is_new:
             await asyncio.to_thread(_write, f"{self._directory}/{key}", self._specs[key])
             self._stored.add(key)
         opened = self._open.get(key) or self._begin(place)
@@ -266,12 +273,20 @@ class Places:
         except OSError as failed:
             if not self._is_needed(key):
                 await self._end(key)
+                await self._drop_unused(key, is_new)
             raise _unreachable(place, failed) from failed
         except HoldfastError:
             if not self._is_needed(key):
                 await self._end(key)
+                await self._drop_unused(key, is_new)
             raise
         return opened
+
+    async def _drop_unused(self, key: str, is_new: bool) -> None:
+        """A place that has never opened and has no process is not kept."""
+        if is_new and not any(one.meta.place == key for one in self._registry.all.values()):
+            self._stored.discard(key)
+            await asyncio.to_thread(shutil.rmtree, f"{self._directory}/{key}", ignore_errors=True)
 
     def _begin(self, place: ExecutionPlace) -> _OpenPlace:
         key = place.key

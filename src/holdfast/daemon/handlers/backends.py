@@ -35,7 +35,8 @@ async def clean(context: DaemonContext, call: Call, ask: CleanBackends) -> Messa
 
 
 async def stop(context: DaemonContext, call: Call, ask: StopBackend) -> Message:
-    existing = await _existing(context, context.places.backend(ask.backend)) if ask.all else set()
+    backend = context.places.backend(ask.backend)
+    existing = await _existing(context, backend) if ask.all else set()
     found = {"closed": 0, "kept": 0, "ended": 0}
     for key, spec in context.places.specs().items():
         is_open = context.places.is_open(key)

@@ -425,6 +425,9 @@ def _check(ask: Start) -> None:
 def _check_sandbox(ask: Start) -> None:
     for name in ("writable", "network"):
         if getattr(ask, name) and not ask.sandbox:
+            if ask.host is not None or ask.backend not in (None, "local"):
+                what = f"{name} does not work with backend {ask.backend or 'ssh'}"
+                raise Unsupported(f"{what}: a sandbox exists on this machine only", next=f"leave {name} out")
             raise BadValue(f"{name} without a sandbox", next="add --sandbox")
     if not ask.sandbox:
         return
