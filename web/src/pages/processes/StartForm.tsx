@@ -68,7 +68,7 @@ export function StartForm({ onClose }: { onClose(): void }) {
           </label>
           <label>
             Directory
-            <input name="cwd" placeholder="/home/you/project" autoComplete="off" />
+            <input name="cwd" placeholder="/srv/project" autoComplete="off" />
           </label>
           <label>
             Task
