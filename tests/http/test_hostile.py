@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import socket
 import statistics
 import threading
@@ -25,7 +26,8 @@ def raw(api: Api, data: bytes, timeout: float = 15.0) -> bytes:
     sock.settimeout(timeout)
     found = b""
     try:
-        sock.sendall(data)
+        with contextlib.suppress(BrokenPipeError, ConnectionResetError):  # refused before all of it was sent
+            sock.sendall(data)
         while piece := sock.recv(1 << 16):
             found += piece
     except ConnectionResetError:

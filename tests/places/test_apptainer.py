@@ -31,6 +31,9 @@ from tests.contracts.engines import TestApptainer, engine, make_root
 from tests.contracts.staged import StagedPlace, container, container_place, leave, until_gone
 from tests.support import end_instance, eventually
 
+#: Every run has its contract (tests/contracts).
+pytestmark = pytest.mark.full
+
 Stage = Callable[..., AbstractContextManager[StagedPlace]]
 
 

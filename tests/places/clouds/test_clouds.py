@@ -16,7 +16,9 @@ from tests.contracts.staged import StagedPlace, until_gone
 from tests.places.clouds.opening import opened
 
 
-@pytest.fixture(scope="module", params=["e2b", "modal", "daytona"])
+@pytest.fixture(
+    scope="module", params=["e2b", *(pytest.param(one, marks=pytest.mark.full) for one in ("modal", "daytona"))]
+)
 def kind(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 

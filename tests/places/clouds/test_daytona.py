@@ -55,6 +55,7 @@ def terminals(server: DaytonaServer) -> int:
 # Sandboxes.
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("options", "expected"),
     [
@@ -89,6 +90,7 @@ def test_the_sandbox_is_made_as_the_options_say_and_used_again(
     asyncio.run(work())
 
 
+@pytest.mark.full
 def test_an_orphan_is_ended_by_the_service(server: DaytonaServer, tmp_path: Path) -> None:
     async def work() -> None:
         async with opened("daytona", server, tmp_path, timeout=60) as place:
@@ -112,6 +114,7 @@ def test_a_sandbox_in_use_is_prolonged(server: DaytonaServer, tmp_path: Path) ->
     asyncio.run(work())
 
 
+@pytest.mark.full
 def test_a_sandbox_that_was_stopped_is_gone(server: DaytonaServer, tmp_path: Path) -> None:
     async def work() -> None:
         async with opened("daytona", server, tmp_path) as place:
@@ -124,6 +127,7 @@ def test_a_sandbox_that_was_stopped_is_gone(server: DaytonaServer, tmp_path: Pat
     asyncio.run(work())
 
 
+@pytest.mark.full
 def test_an_address_without_the_service_is_no_end(server: DaytonaServer, tmp_path: Path) -> None:
     async def work() -> None:
         async with opened("daytona", server, tmp_path) as place:
@@ -139,6 +143,7 @@ def test_an_address_without_the_service_is_no_end(server: DaytonaServer, tmp_pat
     asyncio.run(work())
 
 
+@pytest.mark.full
 def test_the_command_line_runs_there_and_ends_all_sandboxes(server: DaytonaServer, tmp_path: Path) -> None:
     hf = Instance(tmp_path, "daytona", server)
     try:
@@ -158,6 +163,7 @@ def test_the_command_line_runs_there_and_ends_all_sandboxes(server: DaytonaServe
         end_instance(str(hf.home))
 
 
+@pytest.mark.full
 def test_nothing_is_lost_when_connections_are_cut_and_the_daemon_is_killed(
     server: DaytonaServer, tmp_path: Path
 ) -> None:
@@ -181,6 +187,7 @@ def test_nothing_is_lost_when_connections_are_cut_and_the_daemon_is_killed(
 # The terminal that carries the stream.
 
 
+@pytest.mark.full
 def test_much_output_does_not_make_the_service_drop_the_connection(server: DaytonaServer, staged: StagedPlace) -> None:
     server.pause = 0.001
     size = 3_000_000
@@ -194,6 +201,7 @@ def test_much_output_does_not_make_the_service_drop_the_connection(server: Dayto
     assert terminals(server) == 1
 
 
+@pytest.mark.full
 def test_a_file_is_complete_although_the_service_drops_the_last_output(
     server: DaytonaServer, staged: StagedPlace, tmp_path: Path
 ) -> None:
@@ -211,6 +219,7 @@ def test_a_file_is_complete_although_the_service_drops_the_last_output(
     assert isinstance(last, dict) and last["ok"]["bytes"] == len(data)
 
 
+@pytest.mark.full
 def test_input_that_is_larger_than_a_message_arrives(server: DaytonaServer, staged: StagedPlace) -> None:
     process = staged.start("sh", "-c", "head -c 300000 | wc -c", stdin=True)
     for _ in range(3):
@@ -220,6 +229,7 @@ def test_input_that_is_larger_than_a_message_arrives(server: DaytonaServer, stag
     assert terminals(server) == 1
 
 
+@pytest.mark.full
 def test_a_terminal_that_answers_late_is_tried_again(server: DaytonaServer, tmp_path: Path) -> None:
     async def work() -> None:
         async with opened("daytona", server, tmp_path) as place:
@@ -233,6 +243,7 @@ def test_a_terminal_that_answers_late_is_tried_again(server: DaytonaServer, tmp_
 # Keys and options.
 
 
+@pytest.mark.full
 def test_what_is_missing_or_wrong_is_named_in_one_line(server: DaytonaServer, tmp_path: Path) -> None:
     def failed(**options: Any) -> str:
         return asyncio.run(failure("daytona", server, tmp_path, **options))

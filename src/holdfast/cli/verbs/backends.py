@@ -46,7 +46,7 @@ VERB = Verb(
     exits=[("0", "Shown, or done."), ("1", "clean: something could not be removed. stop: a place is in use.")],
     examples=[
         ("What is there", "holdfast backends"),
-        ("A command in a container", "holdfast run --backend podman --image docker.io/library/alpine -- uname -a"),
+        ("A command in a container", "holdfast run --backend podman --image docker.io/library/alpine uname"),
         ("A command on another host", "holdfast run --host me@build-server -- make"),
     ],
 )  # fmt: skip

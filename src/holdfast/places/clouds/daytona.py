@@ -28,7 +28,7 @@ _UPLOAD_TIMEOUT = 240
 _UP_TIMEOUT = 240
 #: Between the start of a shell and the first line of the program that replaces it.
 _SHELL_TIMEOUT = 60
-_CONNECT_ATTEMPTS = 5
+_CONNECT_ATTEMPTS = 40
 #: The service refuses a message of more than 64 KiB.
 _LARGEST_MESSAGE = 32 << 10
 #: When the command fails, it waits until the reason was sent.
