@@ -11,8 +11,8 @@ import os
 import sys
 
 from holdfast.cli import console
-from holdfast.cli.options import load
-from holdfast.cli.verbs import ALIASES, VERBS, resolved
+from holdfast.cli.options import load, resolved
+from holdfast.cli.verbs import ALIASES, VERBS
 from holdfast.errors import HoldfastError
 
 TYPE_CHECKING = False

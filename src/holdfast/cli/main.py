@@ -6,8 +6,8 @@ import os
 import sys
 
 from holdfast.cli import console
-from holdfast.cli.options import load, parse
-from holdfast.cli.verbs import ALIASES, VERBS, resolved
+from holdfast.cli.options import load, parse, resolved
+from holdfast.cli.verbs import ALIASES, VERBS
 from holdfast.errors import BadValue, HoldfastError
 
 TYPE_CHECKING = False

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 
+from holdfast.cli.verbs import ALIASES
 from holdfast.errors import BadValue
 
 TYPE_CHECKING = False
@@ -137,6 +138,11 @@ class Given:
     @property
     def usage(self) -> str:
         return f"holdfast {self.verb.name} --help"
+
+
+def resolved(words: list[str]) -> list[str]:
+    """The words with the verb in place of its alias."""
+    return [*ALIASES[words[0]], *words[1:]] if words and words[0] in ALIASES else words
 
 
 def load(name: str) -> Verb:

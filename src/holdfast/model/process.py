@@ -142,6 +142,11 @@ class Meta:
         return cls(**{**known, **lists})
 
     @property
+    def duplicate_key(self) -> tuple[object, ...]:
+        """Equal for duplicate starts: session, command and directory."""
+        return (self.session, self.argv, self.cwd)
+
+    @property
     def limits(self) -> dict[str, int | float]:
         """Resource limits; empty when none were given."""
         given = {"memory": self.memory, "cpus": self.cpus, "pids": self.pids}

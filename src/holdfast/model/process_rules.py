@@ -1,41 +1,20 @@
-"""Rules about processes: limit, duplicates, lifetimes, deadlines, restarts, removal, and identifying one by a text.
+"""Rules about processes: duplicates, lifetimes, deadlines, restarts, removal, and identifying one by a text.
 
 No I/O, no clock.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal, NamedTuple, NoReturn, TypeAlias
 
-from holdfast.errors import AlreadyRunning, Ambiguous, BadValue, LimitReached, NotFound
+from holdfast.errors import AlreadyRunning, Ambiguous, BadValue, NotFound
 from holdfast.model.lifecycle import Ended, Exited, Lost, NeverRan, Restarting, Running, Skipped, stop_of
 from holdfast.model.process import HeldProcess, Meta, ProcessId, id_prefix, is_id, is_name
-
-_MOST_NAMED = 20
-
-
-def check_process_limit(
-    running: Collection[ProcessId], at_most: int, seen: Collection[ProcessId] | None = None
-) -> None:
-    """Raises LimitReached when no further one may be started, with the running ones that the caller sees."""
-    if len(running) < at_most:
-        return
-    seen = running if seen is None else seen
-    named = sorted(seen)[:_MOST_NAMED]
-    more = len(seen) - len(named)
-    tail = f" and {more} more" if more else ""
-    raise LimitReached(f"{len(running)} processes run, {at_most} may: {', '.join(named)}{tail}")
-
 
 IfRunning: TypeAlias = Literal["allow", "reuse", "replace", "error"]
 
 _MOST_DUPLICATES = 5
-
-
-def duplicate_key(meta: Meta) -> tuple[object, ...]:
-    """Equal for duplicate starts: session, command and directory."""
-    return (meta.session, meta.argv, meta.cwd)
 
 
 def refuse_duplicate(duplicates: Sequence[HeldProcess]) -> NoReturn:

@@ -67,8 +67,3 @@ ALIASES: dict[str, tuple[str, ...]] = {
     "stats": ("top",),
     "prune": ("rm", "--all"),
 }
-
-
-def resolved(words: list[str]) -> list[str]:
-    """The words with the verb in place of its alias."""
-    return [*ALIASES[words[0]], *words[1:]] if words and words[0] in ALIASES else words

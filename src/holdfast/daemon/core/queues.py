@@ -21,7 +21,6 @@ from holdfast.daemon.core.tasks import pause
 from holdfast.errors import DiskFull, HoldfastError, LimitReached, NotNow, from_keeper
 from holdfast.model.lifecycle import Fact, LaunchFailed, PredecessorFailed, Queued, advance
 from holdfast.model.process import HeldProcess, ProcessId
-from holdfast.model.process_rules import check_process_limit
 from holdfast.model.queues import Obstacles, QueueSettings, is_awaited, next_starts
 from holdfast.places.keeper_link import Refused
 from holdfast.store import queues as rows
@@ -156,7 +155,7 @@ class ProcessQueues:
             running=sum(call.sees(one.meta.session) for one in taken),
             ahead=sum(call.sees(one.meta.session) for one in ahead) if is_held else 0,
             awaited=[_awaited_text(one, call.sees(one.meta.session)) for one in known if is_awaited(one)],
-            most=most if len(self._registry.started()) >= most else None,
+            most=most if self._registry.count_started() >= most else None,
         )
 
 
@@ -263,7 +262,7 @@ async def _start(context: DaemonContext, process_id: ProcessId) -> None:
 
 
 async def _launch(context: DaemonContext, process: HeldProcess) -> None:
-    check_process_limit(context.registry.started(), context.settings.max_processes)
+    context.registry.check_limit(context.settings.max_processes)
     meta, launch = process.meta, context.queues.launch(process.id)
     env = {**launch["env"], "HOLDFAST_SESSION": meta.session}  # it may have been renamed meanwhile
     if meta.pty:

@@ -11,11 +11,11 @@ from typing import Any
 
 from holdfast import light_json
 from holdfast.daemon.core.tasks import ChangeSignals
-from holdfast.errors import NotNow
+from holdfast.errors import LimitReached, NotNow
 from holdfast.model import prompts, stalls
 from holdfast.model.lifecycle import Queued, Requested, end_signal, exit_code, reason, stop_of
 from holdfast.model.process import HeldProcess, Meta, ProcessId
-from holdfast.model.process_rules import duplicate_key, identify
+from holdfast.model.process_rules import identify
 from holdfast.model.usage import Track
 from holdfast.model.watching import WatchState
 from holdfast.places.base import Measures
@@ -25,6 +25,7 @@ ProcessObject = dict[str, Any]
 
 #: Fields whose values change all the time.
 _VOLATILE = frozenset({"cpu_seconds", "rss_bytes", "peak_rss_bytes"})
+_MOST_NAMED = 20
 
 
 class Registry:
@@ -53,9 +54,17 @@ class Registry:
     def running(self) -> list[HeldProcess]:
         return [process for process in self._living.values() if process.is_running]
 
-    def started(self) -> list[ProcessId]:
-        """Those that run or are being started, and not those that wait for it."""
-        return [process.id for process in self._living.values() if not process.is_queued]
+    def count_started(self) -> int:
+        """How many run or are being started, without those that wait for it."""
+        return sum(not process.is_queued for process in self._living.values())
+
+    def check_limit(self, at_most: int, sees: Callable[[str], bool] = lambda session: True) -> None:
+        """Raises LimitReached when no further one may be started; names those of sessions that the caller sees."""
+        if len(self._living) < at_most or (running := self.count_started()) < at_most:
+            return
+        seen = sorted(id for id, one in self._living.items() if not one.is_queued and sees(one.meta.session))
+        more = f" and {len(seen) - _MOST_NAMED} more" if len(seen) > _MOST_NAMED else ""
+        raise LimitReached(f"{running} processes run, {at_most} may: {', '.join(seen[:_MOST_NAMED])}{more}")
 
     def living_of(self, session: str | None, task: str | None = None, every: bool = False) -> list[HeldProcess]:
         """Living processes of this session or of this task; or every one."""
@@ -86,7 +95,7 @@ class Registry:
 
     def alike(self, meta: Meta) -> list[HeldProcess]:
         """Other living processes with the same session, command and directory, oldest first."""
-        return [self._living[other] for other in self._alike.get(duplicate_key(meta), ()) if other != meta.id]
+        return [self._living[other] for other in self._alike.get(meta.duplicate_key, ()) if other != meta.id]
 
     def check_name(self, meta: Meta, everywhere: bool) -> None:
         """Raises NotNow when another living process of the session, or of any, has the name."""
@@ -112,7 +121,7 @@ class Registry:
             self._end_life(process_id)
         else:
             if process_id not in self._living:
-                self._alike.setdefault(duplicate_key(process.meta), {})[process_id] = None
+                self._alike.setdefault(process.meta.duplicate_key, {})[process_id] = None
             self._living[process_id] = process
         self._changes.send(process_id)
         for listener in self._interested(process):
@@ -155,7 +164,7 @@ class Registry:
     def _end_life(self, process_id: ProcessId) -> None:
         process = self._living.pop(process_id, None)
         if process is not None:
-            key = duplicate_key(process.meta)
+            key = process.meta.duplicate_key
             self._alike[key].pop(process_id, None)
             if not self._alike[key]:
                 del self._alike[key]

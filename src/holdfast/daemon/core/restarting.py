@@ -14,7 +14,6 @@ from holdfast.errors import DiskFull, HoldfastError, NotFound, NotNow, Unreachab
 from holdfast.model import process_rules
 from holdfast.model.lifecycle import Ended, LaunchFailed, Restarting, RestartPlanned, advance, stop_of
 from holdfast.model.process import HeldProcess, ProcessId
-from holdfast.model.process_rules import check_process_limit
 from holdfast.places.keeper_link import Refused
 
 _RETRY_PAUSE = 0.5
@@ -81,7 +80,7 @@ async def _again_by_request(context: DaemonContext, process: HeldProcess, began:
         if stop is not None and stop.reason != "restart" and stop.at > began:
             raise NotNow(f"{process.id} was ended meanwhile", next=f"holdfast inspect {process.id}")
         despite_stop = stop is not None
-        check_process_limit(context.registry.started(), context.settings.max_processes)
+        context.registry.check_limit(context.settings.max_processes)
         context.registry.check_name(process.meta, everywhere=False)
     state = advance(process.state, RestartPlanned(time.time()))
     process = replace(process, state=state, streak=0, gave_up=False)

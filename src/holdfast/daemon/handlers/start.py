@@ -22,7 +22,6 @@ from holdfast.errors import BadValue, HoldfastError, NotFound, NotNow, Unsupport
 from holdfast.model import process_rules
 from holdfast.model.lifecycle import Requested
 from holdfast.model.process import HeldProcess, Meta, ProcessId
-from holdfast.model.process_rules import check_process_limit
 from holdfast.model.readiness import KINDS
 from holdfast.ops.start import MOST_PATTERNS, SHORTEST_INTERVAL, Exec, Start
 from holdfast.places.base import ExecutionPlace, Refused
@@ -283,7 +282,7 @@ async def _start(context: DaemonContext, call: Call, start_spec: StartSpec, is_a
     start_spec = _owned(context, start_spec)  # it may have been renamed meanwhile
     meta = start_spec.meta
     _check_offers(context, start_spec)
-    check_process_limit(context.registry.started(), context.settings.max_processes, _seen(context, call))
+    context.registry.check_limit(context.settings.max_processes, call.sees)
     context.registry.check_name(meta, everywhere=not call.is_strict)  # a strict one must not learn of others
     process = HeldProcess(meta, cols=meta.cols, rows=meta.rows)
     context.registry.put(process)
@@ -314,10 +313,6 @@ def _refusal(meta: Meta, refused: Refused) -> HoldfastError:
     return Unsupported(
         message, next=f"leave it out, or limit the whole place in [backends.{meta.backend}], if it is a container"
     )
-
-
-def _seen(context: DaemonContext, call: Call) -> list[ProcessId]:
-    return [process.id for process in context.registry.living.values() if call.sees(process.meta.session)]
 
 
 def _check_offers(context: DaemonContext, start_spec: StartSpec) -> None:
