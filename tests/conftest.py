@@ -9,6 +9,7 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -98,6 +99,22 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if left_out:
         config.hook.pytest_deselected(items=left_out)
         items[:] = [item for item in items if item.get_closest_marker("full") is None]
+
+
+_time_limits: dict[str, Any] = {}
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_timeout_set_timer(item: pytest.Item, settings: Any) -> Iterator[None]:
+    yield
+    _time_limits[item.nodeid] = settings
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """A second try has a time limit of its own: the plugin sets one for all of them, which may be over."""
+    if item.nodeid in _rerun and (settings := _time_limits.get(item.nodeid)) is not None:
+        item.config.pluginmanager.hook.pytest_timeout_set_timer(item=item, settings=settings)
 
 
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:

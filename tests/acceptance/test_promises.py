@@ -32,9 +32,11 @@ def start(*arguments: str) -> dict[str, Any]:
 
 
 def kill_ours(home: Path, *roles: str) -> None:
-    pids = [pid for role in roles for pid in find(str(home), role)]
-    assert len(pids) == len(roles)
-    for pid in pids:
+    def found() -> list[int]:
+        return [pid for role in roles for pid in find(str(home), role)]
+
+    eventually(lambda: len(found()) == len(roles))  # a keeper that starts its fork server is two for a moment
+    for pid in found():
         os.kill(pid, signal.SIGKILL)
 
 

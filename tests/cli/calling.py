@@ -47,7 +47,7 @@ def refusal(*arguments: str, code: int = 125) -> str:
     assert said.startswith("holdfast: "), said
     assert said.count("\n") == 1, said
     assert "Traceback" not in said
-    assert ". Next: " in said
+    assert ". Next: " in said or "? Next: " in said
     return said
 
 

@@ -220,8 +220,10 @@ def test_after_a_boot_queues_are_paused(home: Path, gate: Gate) -> None:
         waiting = hf.run(gate.command("b"), queue="build")
         without = hf.run(gate.command("c"), after=[first.id])
         eventually(is_running(hf, first))
+        daemon = hf.status()["pid"]
         hf.stop_daemon()
     gate.open("a", "b", "c")
+    eventually(lambda: not is_alive(daemon))
     with sqlite3.connect(home / "store.db") as store:
         assert store.execute("UPDATE memory SET value = '\"another\"' WHERE name = 'boot'").rowcount == 1
     store.close()

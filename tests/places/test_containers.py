@@ -84,8 +84,8 @@ async def opened(kind: str, home: Path, **options: Any) -> AsyncIterator[Contain
         yield place
     finally:
         place.close()
-        left = asyncio.all_tasks() - {asyncio.current_task()}
-        await asyncio.gather(*left, return_exceptions=True)  # the end of its relay
+        if place.link._closing is not None:
+            await place.link._closing  # the end of its relay
 
 
 def cut(place: ContainerPlace) -> None:

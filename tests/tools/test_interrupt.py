@@ -134,6 +134,34 @@ def test_a_cancelled_task_takes_its_command_along(instance: Path, tmp_path: Path
     assert not is_alive(asyncio.run(cancelled()))
 
 
+def test_a_task_that_is_cancelled_while_its_command_is_started_leaves_none(instance: Path, tmp_path: Path) -> None:
+    async def cancelled(hf: holdfast.AsyncClient, keeper: int) -> None:
+        async with AsyncTools("early", cwd=tmp_path) as tools:
+            await tools.terminal("true")
+            os.kill(keeper, signal.SIGSTOP)
+            try:
+                async with hf.events("tool.start", follow=True) as events:
+                    task = asyncio.create_task(tools.terminal("sleep 300"))
+                    async for event in events:
+                        if event.get("session") == "early":
+                            break
+                    task.cancel()
+                    await hf.status()
+            finally:
+                os.kill(keeper, signal.SIGCONT)
+            with pytest.raises(asyncio.CancelledError):
+                await task
+            assert [one.command for one in await hf.ps(session="early")] == []
+            await tools.terminal("true")  # what was asked for before is over
+            assert [one.command for one in await hf.ps(session="early")] == []
+
+    async def work() -> None:
+        async with holdfast.aconnect() as hf:
+            await cancelled(hf, (await hf.status())["keeper_pid"])
+
+    asyncio.run(work())
+
+
 def test_control_c_ends_the_foreground_command(instance: Path, tmp_path: Path) -> None:
     script = f"from holdfast.tools import terminal; terminal('echo $$ > {tmp_path}/pid; sleep 300')"
     program = subprocess.Popen([sys.executable, "-c", script], stderr=subprocess.DEVNULL)

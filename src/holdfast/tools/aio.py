@@ -64,7 +64,7 @@ class ToolSession:
 
     @cached_property
     def interrupts(self) -> Interrupts:
-        return Interrupts(self.client, self.session)
+        return Interrupts(self.client, self.session, self._is_local)
 
     @cached_property
     def workdir(self) -> WorkingDirectory | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import secrets
+import time
 from collections.abc import Coroutine
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -24,12 +25,17 @@ class Interrupted(Exception):
 
 
 class Interrupts:
-    """The calls of one session that can be interrupted, from this program and, by an event, from others."""
+    """The calls of one session that can be interrupted, from this program and, by an event, from others.
 
-    def __init__(self, client: AsyncClient, session: str) -> None:
+    `same_clock`: events have times of this machine's clock.
+    """
+
+    def __init__(self, client: AsyncClient, session: str, same_clock: bool) -> None:
         self._client = client
         self._session = session
-        self._under_way: set[asyncio.Future[None]] = set()
+        self._same_clock = same_clock
+        #: With the time when each began.
+        self._under_way: dict[asyncio.Future[None], float] = {}
         self._listener: asyncio.Task[None] | None = None
         #: Marks events of this object, which have no further effect when they come back.
         self._mark = secrets.token_hex(8)
@@ -38,7 +44,7 @@ class Interrupts:
         """The outcome of the work. Raises Interrupted, once the work was cancelled and has ended."""
         self._listen()
         stop: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._under_way.add(stop)
+        self._under_way[stop] = time.time()
         task = asyncio.ensure_future(work)
         try:
             either: list[asyncio.Future[Any]] = [task, stop]
@@ -47,15 +53,15 @@ class Interrupts:
                 return task.result()
             raise Interrupted
         finally:
-            self._under_way.discard(stop)
+            del self._under_way[stop]
             stop.cancel()
             if not task.done():
                 task.cancel()
                 await asyncio.wait([task])
 
-    def interrupt(self) -> int:
-        """Interrupt the calls under way in this program; how many they were."""
-        under_way = [stop for stop in self._under_way if not stop.done()]
+    def interrupt(self, at: float | None = None) -> int:
+        """Interrupt the calls under way in this program, or those that were at that time; how many they were."""
+        under_way = [stop for stop, began in self._under_way.items() if not stop.done() and (at is None or began <= at)]
         for stop in under_way:
             stop.set_result(None)
         return len(under_way)
@@ -74,7 +80,7 @@ class Interrupts:
                 async with self._client.events(TOPIC, follow=True) as events:
                     async for event in events:
                         if event.get("session") == self._session and event.get("by") != self._mark:
-                            self.interrupt()
+                            self.interrupt(event.get("ts") if self._same_clock else None)
             except HoldfastError:
                 await asyncio.sleep(_PAUSE)
 

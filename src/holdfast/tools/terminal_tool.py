@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import secrets
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from holdfast.errors import HoldfastError
+from holdfast.client.launch import new_id
+from holdfast.errors import HoldfastError, NotFound
 from holdfast.model.foreground_labels import CALL, WINDOW
 from holdfast.tools import output
 from holdfast.tools.answers import Answer, about, answer, asking, clamped
@@ -47,15 +47,15 @@ async def _background(tools: ToolSession, call: TerminalCall, process_id: str | 
     deadline = call.timeout or None
     if deadline is not None:
         notes.append(f"it is killed after {deadline:g} s")
-    mark = secrets.token_hex(8)
+    process_id = process_id or new_id()
     is_silent = not (call.notify or call.watch or call.check_interval)
-    options = _options(tools, call, cwd, {CALL: mark}, process_id)
+    options = _options(tools, call, cwd, {CALL: process_id}, process_id)
     options |= {"notify": "any" if call.notify else "never" if is_silent else None, "deadline": deadline}
     options |= {"watch": call.watch or None, "check_interval": call.check_interval, "stdin": not call.pty}
     try:
         process = await tools.interrupts.guard(tools.client.run(call.command, **options))
     except Interrupted:  # while the user was asked for approval; what runs by now goes on
-        found = await _started(tools, mark)
+        found = await _started(tools, process_id)
         if found is None:
             return await _not_started(tools)
         process = found
@@ -83,8 +83,8 @@ async def _foreground(tools: ToolSession, call: TerminalCall, notices: int, proc
     if call.watch or call.check_interval:
         notes.append("watch_patterns and check_interval are for background=true")
     workdir = tools.workdir
-    mark = secrets.token_hex(8)
-    options = _options(tools, call, cwd, {CALL: mark, WINDOW: f"{window:g}"}, process_id)
+    process_id = process_id or new_id()
+    options = _options(tools, call, cwd, {CALL: process_id, WINDOW: f"{window:g}"}, process_id)
     # Its end is notified from the start on, so that it is not lost if this program dies; the answer consumes it.
     options |= {"notify": "any", "environ": trail.environ() if trail is not None else None}
     run = tools.client.foreground(
@@ -93,10 +93,10 @@ async def _foreground(tools: ToolSession, call: TerminalCall, notices: int, proc
     try:
         found = await tools.interrupts.guard(run)
     except Interrupted:
-        return await _interrupted(tools, mark)
+        return await _interrupted(tools, process_id)
     except asyncio.CancelledError:
         with suppress(HoldfastError):
-            await asyncio.shield(_end(tools, mark))
+            await asyncio.shield(_end(tools, process_id))
         raise
     finally:
         went = await tools.read(trail.end) if trail is not None else None
@@ -158,8 +158,8 @@ def _promoted(tools: ToolSession, process: Process, shown: Shown, window: float,
     return about(process, next, reason="moved_to_background", note=note, **shown.fields(), offset=shown.end)
 
 
-async def _interrupted(tools: ToolSession, mark: str) -> Answer:
-    process = await _end(tools, mark)
+async def _interrupted(tools: ToolSession, process_id: str) -> Answer:
+    process = await _end(tools, process_id)
     if process is None:
         return await _not_started(tools)
     tools.publish("tool.complete", tool="terminal", id=process.id, status="interrupted", reason="interrupted")
@@ -176,21 +176,20 @@ async def _not_started(tools: ToolSession) -> Answer:
     return answer("interrupted", "interrupted", _AFTER_INTERRUPT, **more)
 
 
-async def _end(tools: ToolSession, mark: str) -> Process | None:
+async def _end(tools: ToolSession, process_id: str) -> Process | None:
     """End the command of a call that is given up; the process, None where there is none."""
-    process = await _started(tools, mark)
-    if process is None:
-        return None
     with suppress(TimeoutError, HoldfastError):
         async with asyncio.timeout(_END_TIMEOUT):
-            await tools.client.kill(process.id, grace=_GRACE)
-    return await tools.client.inspect(process.id)
+            await tools.client.kill(process_id, grace=_GRACE)
+    return await _started(tools, process_id)
 
 
-async def _started(tools: ToolSession, mark: str) -> Process | None:
-    """The process of a call, which may run though its start was given up."""
-    found = await tools.client.ps(session=tools.session, used=False)
-    return next((process for process in found if (process.labels or {}).get(CALL) == mark), None)
+async def _started(tools: ToolSession, process_id: str) -> Process | None:
+    """The process of a call; None where it was not started."""
+    try:
+        return await tools.client.inspect(process_id)
+    except NotFound:
+        return None
 
 
 def _note(tools: ToolSession, process: Process, notes: list[str]) -> str | None:

@@ -206,13 +206,13 @@ async def end_after_boot(context: DaemonContext) -> None:
 
 
 async def watch_queues(context: DaemonContext) -> None:
-    """Start processes when their turn has come, for ever."""
+    """Start processes when their turn has come, until the daemon is to stop."""
     queues = context.queues
     under_way: set[ProcessId] = set()
     for process in queues.waiting():
         context.secrets.note(queues.launch(process.id)["env"], process.meta.session)
         _watch_awaited(context, process)
-    while True:
+    while not context.stop_asked.is_set():
         queues.changed.clear()
         start, skip = queues.due()
         works = [(process.id, _start(context, process.id)) for process in start if process.id not in under_way]

@@ -37,9 +37,9 @@ async def _until(due: float | None, changed: asyncio.Event) -> None:
 
 
 async def watch_restarts(context: DaemonContext) -> None:
-    """Run processes again when their restart is due, for ever."""
+    """Run processes again when their restart is due, until the daemon is to stop."""
     under_way: set[ProcessId] = set()
-    while True:
+    while not context.stop_asked.is_set():
         context.supervisor.restarts_changed.clear()
         now = time.time()
         for process in process_rules.restarts_due(context.registry.living.values(), now):

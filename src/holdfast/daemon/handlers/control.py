@@ -8,6 +8,7 @@ from holdfast.daemon.approvals import commands
 from holdfast.daemon.core import ending, restarting
 from holdfast.daemon.core.context import Call, DaemonContext, Message
 from holdfast.errors import BadValue, NotFound, NotNow, from_keeper
+from holdfast.model.lifecycle import Requested
 from holdfast.model.process import HeldProcess, ProcessId
 from holdfast.ops.processes import Kill, Remove, Restart, Transfer
 from holdfast.places.keeper_link import Refused
@@ -95,6 +96,10 @@ async def _targets(context: DaemonContext, call: Call, ask: Kill) -> list[HeldPr
     if sum((ask.processes is not None, session is not None, ask.task is not None, ask.all)) != 1:
         raise BadValue("name processes, a session, a task or all of them: one of these")
     if ask.processes is not None:
+        for process_id in map(ProcessId, ask.processes):
+            named = context.registry.get(process_id)
+            if named is not None and isinstance(named.state, Requested):
+                await _started(context, process_id)
         found = [context.registry.identify(name) for name in ask.processes]
         return list({process.id: process for process in found}.values())
     fitting = context.registry.living_of(session, ask.task, ask.all)

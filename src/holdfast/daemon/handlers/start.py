@@ -23,7 +23,7 @@ from holdfast.model import process_rules
 from holdfast.model.lifecycle import Requested
 from holdfast.model.process import HeldProcess, Meta, ProcessId
 from holdfast.model.readiness import KINDS
-from holdfast.ops.start import MOST_PATTERNS, SHORTEST_INTERVAL, Exec, Start
+from holdfast.ops.start import MOST_PATTERNS, SHORTEST_INTERVAL, Exec, Foreground, Start
 from holdfast.places.base import ExecutionPlace, Refused
 from holdfast.settings import LOG_CAP_FLOOR, Settings
 
@@ -95,6 +95,8 @@ async def handle(
             if twins and ask.if_running == "reuse":
                 kept = _not_taken(start_spec.meta, twins[0].meta)
                 return {"process": context.show(twins[0]), "notes": [process_rules.duplicate_note(twins[:1]), *kept]}
+            if isinstance(ask, Foreground) and call.given_up.is_set():
+                raise NotNow("the call was given up before its command was started")
             start = (
                 _enqueue(context, call, start_spec)
                 if start_spec.waits

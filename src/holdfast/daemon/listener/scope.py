@@ -10,7 +10,7 @@ from holdfast.daemon.core.context import Call, DaemonContext, Message
 from holdfast.daemon.notices.event_stream import Batch
 from holdfast.errors import BadValue, Denied, NotFound
 from holdfast.model.lifecycle import Requested
-from holdfast.model.process import HeldProcess
+from holdfast.model.process import HeldProcess, ProcessId
 from holdfast.model.process_rules import identify
 from holdfast.ops.declare import Operation, Scope
 from holdfast.ops.events import Publish
@@ -49,6 +49,9 @@ def find(context: DaemonContext, call: Call, text: str) -> HeldProcess:
     """The process with this name, among those that the caller sees. Raises NotFound, Ambiguous, BadValue."""
     if not call.is_strict:
         return context.registry.identify(text)
+    exact = context.registry.get(ProcessId(text))
+    if exact is not None and call.sees(exact.meta.session):
+        return exact  # also one that is being started: this caller has chosen its id
     seen = {
         process.id: process
         for process in context.registry.all.values()
