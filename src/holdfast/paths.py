@@ -34,6 +34,11 @@ class Paths:
         return f"{self.home}/store.db"
 
     @property
+    def replies(self) -> str:
+        """Notices that replies deliver, for as long as the store does not have that."""
+        return f"{self.home}/replies"
+
+    @property
     def place(self) -> str:
         """The directory of the keeper of this machine."""
         return f"{self.home}/place"

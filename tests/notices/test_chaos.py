@@ -29,7 +29,7 @@ ROOT = Path(__file__).parents[2]
 
 #: Steps of the daemon on the way from an end to its owner, in their order.
 ON_THE_WAY = ["notice-writing", "notice-written", "notice-offered", "notice-shown", "notice-over"]
-ANSWERED = ["notice-claimed", "answer-sent", "answer-got"]
+ANSWERED = ["notice-claimed", "answer-sent", "answer-got", "notice-had"]
 
 
 class Consumer:

@@ -34,6 +34,7 @@ from holdfast.model.events import of_process, queued
 from holdfast.model.lifecycle import Ended, Exited
 from holdfast.model.process import HeldProcess, ProcessId
 from holdfast.store import store as stores
+from holdfast.store.replies import ReplyRecord
 from holdfast.store.writer import RowChange, Writer
 from holdfast.wire import frames
 from tests.model import made
@@ -78,7 +79,9 @@ class Daemon:
         for process in found:
             self.registry.put(process)
         names = Names(kept.aliases)
-        self.inbox = SessionInboxes(store, kept.pending, names.resolve, self.registry.owner)
+        self.inbox = SessionInboxes(
+            store, ReplyRecord(f"{path}-replies"), kept.pending, names.resolve, self.registry.owner
+        )
         store.on_events.append(self.inbox.arrived)
         self.supervisor = Supervisor(self.registry, store, self.background, claimed=self.inbox.claimed)
         self.store = store

@@ -70,6 +70,7 @@ from holdfast.store import approvals as approval_rows
 from holdfast.store import queues as queue_rows
 from holdfast.store import rows as inbox_rows
 from holdfast.store.audit import SET_ASIDE
+from holdfast.store.replies import ReplyRecord
 from holdfast.store.store import open_store
 from holdfast.version import VERSION
 from holdfast_keeper import protocol
@@ -214,7 +215,7 @@ async def _compose(
     tcp = TcpListener(paths, settings.http_listen)
     names = Names(opened.kept.aliases, opened.found, time.time())
     stream = EventStream(opened.store)
-    inbox = SessionInboxes(opened.store, opened.kept.pending, names.resolve, registry.owner)
+    inbox = SessionInboxes(opened.store, ReplyRecord(paths.replies), opened.kept.pending, names.resolve, registry.owner)
     opened.store.on_events.append(inbox.arrived)
     supervisor = places.supervisor = Supervisor(
         registry, opened.store, background, places.tracks_of, inbox.claimed, names.begins, places.measured

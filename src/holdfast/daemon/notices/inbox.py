@@ -20,6 +20,7 @@ from holdfast.errors import DiskFull
 from holdfast.model.events import Event, Notice, StoredEvent, id_of, of_notice
 from holdfast.model.process import ProcessId
 from holdfast.store import rows
+from holdfast.store.replies import ReplyRecord
 from holdfast.store.store import Store
 from holdfast.store.writer import Edit
 from holdfast_keeper import failpoints
@@ -33,8 +34,10 @@ _REPLIED = ("completion", "ready")
 #: Holds the claims of a daemon that died: the client may still confirm the reply, or ask again.
 _EARLIER = "earlier"
 _AT_ONCE = 1000
-#: An end that a reply has delivered is acknowledged with the next commit, within this time.
+#: An end that a reply has delivered is acknowledged with the next commit, within this time; the second one is for a
+#: reply that is recorded beside the store.
 _SETTLED_WITHIN = 0.008
+_SETTLED_WITHIN_IF_RECORDED = 0.25
 
 
 class Acked(NamedTuple):
@@ -51,11 +54,13 @@ class SessionInboxes:
     def __init__(
         self,
         store: Store,
+        recorded: ReplyRecord,
         pending: Iterable[Notice],
         resolve: Callable[[str], str],
         owner: Callable[[ProcessId], str | None],
     ) -> None:
         self._store = store
+        self._recorded = recorded
         self._resolve = resolve
         self._owner = owner
         self._pending = PendingNotices()
@@ -73,9 +78,11 @@ class SessionInboxes:
         self._late_acks: dict[str, str] = {}
         self._signals: ChangeSignals[str] = ChangeSignals()
         for notice in pending:
-            if notice.claim is not None:
+            if notice.claim is not None or notice.id in recorded.found:
+                notice = replace(notice, claim=_CLAIM)
                 self._replies.add(notice.id, _EARLIER)
             self._offer(replace(notice, session=resolve(notice.session)))
+        recorded.forget([id_ for id_ in recorded.found if id_ not in self._pending])
 
     # Arrival.
 
@@ -195,6 +202,7 @@ class SessionInboxes:
         except DiskFull:
             self._late_acks.update(sessions)
             raise
+        self._recorded.forget(ids)
         failpoints.reach("notice-over")
 
     def _acknowledged(self, ids: list[str], by: str) -> tuple[Edit, list[Event]]:
@@ -216,6 +224,7 @@ class SessionInboxes:
         """Remove notices that were acknowledged, or arrived and were not read, before these times."""
         for id_ in [notice.id for notice in self._pending if notice.at < pending_before]:
             self._drop(id_)
+            self._recorded.forget([id_])
         self._store.forget_notices(acked_before, pending_before)
 
     # Ends that are delivered in the reply to a request.
@@ -255,7 +264,7 @@ class SessionInboxes:
         return self._resolve(self._owner(notice.process) or notice.session) == session
 
     async def hold(self, ids: Collection[str], holder: Holder) -> None:
-        """Withhold these: their content is about to be delivered in a reply. On disk when it returns.
+        """Withhold these: their content is about to be delivered in a reply. Recorded when it returns.
 
         Followed by `settle` or `release` in any case.
         """
@@ -266,16 +275,22 @@ class SessionInboxes:
         new = [id_ for id_ in held if id_ in self._pending and self._pending[id_].claim is None]
         for id_ in new:
             self._pending.change(id_, claim=_CLAIM)
-        if new:
+        late = [id_ for id_ in new if not self._recorded.claim(id_)]
+        if late:
             # On a full disk the store tries again; the caller gets its reply all the same.
             with suppress(DiskFull):
-                await self._store.change(lambda connection: rows.claim(connection, new, _CLAIM))
-                failpoints.reach("notice-claimed")
+                await self._store.change(lambda connection: rows.claim(connection, late, _CLAIM))
+        if new:
+            failpoints.reach("notice-claimed")
 
     async def settle(self, ids: Collection[str], by: str, session: str) -> None:
         """This session has the reply: acknowledge those that are still its own, or will be when they are on disk."""
         self._had_early.update({id_: (by, session) for id_ in ids if self._is_coming(id_, session)})
-        await self._remove([id_ for id_ in ids if self._is_of(id_, session)], by, _SETTLED_WITHIN)
+        mine = [id_ for id_ in ids if self._is_of(id_, session)]
+        is_recorded = all(self._recorded.had(id_) for id_ in mine)
+        if mine:
+            failpoints.reach("notice-had")
+        await self._remove(mine, by, _SETTLED_WITHIN_IF_RECORDED if is_recorded else _SETTLED_WITHIN)
 
     def _settle_early(self, id_: str) -> None:
         by, session = self._had_early.pop(id_, ("", None))
@@ -289,7 +304,11 @@ class SessionInboxes:
         self.let_go(ids)
 
     async def release_earlier(self, after: float) -> None:
-        """Offer the notices that an earlier daemon had claimed, if no client came back for them in this time."""
+        """Acknowledge what replies of an earlier daemon have delivered. What it had claimed is offered after this time,
+        if no client came back for it.
+        """
+        with suppress(DiskFull):
+            await self._remove([id_ for id_ in self._recorded.found_had if id_ in self._pending], _CLAIM)
         await asyncio.sleep(after)
         self.release(self._replies.all_of(_EARLIER), _EARLIER)
 
@@ -300,6 +319,7 @@ class SessionInboxes:
         for id_ in claimed:
             self._pending.change(id_, claim=None)
         if claimed:
+            self._recorded.forget(claimed)
             self._store.change_soon(lambda connection: rows.claim(connection, claimed, None))
         for session in {self._pending[id_].session for id_ in free}:
             self._signals.send(session)
