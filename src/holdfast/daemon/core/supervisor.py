@@ -302,7 +302,8 @@ def applied(process: HeldProcess, report: Report) -> HeldProcess:
         exit_offset=end.get("ends", {}).get("out"),
         leftovers=tuple(Leftover(pid, start) for pid, start in end.get("leftovers", ())),
         stdin_open=not end and stdin is not None and stdin["open"],
-        trouble=report.get("trouble"),
+        # What went wrong right after the start may be known before the report of the start is applied.
+        trouble=report.get("trouble") or (process.trouble if isinstance(process.state, Requested) else None),
         cpu_seconds=end.get("cpu", process.cpu_seconds),
         peak_rss=end.get("peak") or process.peak_rss,
         group=report["born"].get("group"),

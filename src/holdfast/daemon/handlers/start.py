@@ -297,7 +297,7 @@ async def _start(context: DaemonContext, call: Call, start_spec: StartSpec, is_a
         if isinstance(failed, Refused):
             raise _refusal(meta, failed) from failed
         raise
-    process = await context.supervisor.apply(process, report)
+    process = await context.supervisor.apply(context.registry.get(meta.id) or process, report)
     if meta.pty:
         context.screens.watch(process)
     if meta.deadline is not None:
