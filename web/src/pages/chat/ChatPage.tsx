@@ -119,7 +119,7 @@ function ChatLink({ name, agent, current }: { name: string; agent?: Agent; curre
             <AgentState agent={agent} />
             <span className="muted">{[agent.why, agent.running ? `${plural(agent.running, "process", "processes")}` : ""].filter(Boolean).map(oneLine).join(" · ")}</span>
           </span>
-          <span className="chat-link-text muted">{oneLine(agent.last_text)}</span>
+          <span className="chat-link-text muted">{oneLine(agent.last_text.replace(/[`*#]+/g, ""))}</span>
         </>
       ) : (
         <span className="chat-link-state muted">new</span>

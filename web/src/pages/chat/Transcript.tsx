@@ -277,6 +277,7 @@ function ProcessLink({ id }: { id: string }) {
   const process = useStore(processes).all.get(id);
   return (
     <Link to={processPath(id)} className="chat-process" title={`Open ${id}`}>
+      {process?.name && <span>{process.name}</span>}
       {process ? <State process={process} /> : <code>{id}</code>}
       <span className="hidden-text"> {id}</span>
     </Link>
