@@ -49,7 +49,7 @@ def _script(body: dict[str, Any]) -> Say | Fail:
         return call("terminal", command=text.removeprefix("wait "))
     answers: dict[str, Say | Fail] = {
         "explain": Say(MARKDOWN, reasoning="The tests name line 12."),
-        "slow": Say(SLOW, pause=0.5),
+        "slow": Say(SLOW, pause=0.3),
         "fail": Fail(404, {"error": {"message": "no such model"}}),
         "both": Say("Both.", calls=[Call("terminal", {"command": "echo 1"}), Call("read", {"path": "/none"})]),
     }
@@ -189,23 +189,28 @@ def test_interrupt_approve_and_errors(tab: Page, endpoint: Endpoint, instance: P
     expect(tab.locator(".chat-head h2")).not_to_have_text("busy")
 
 
-@pytest.mark.parametrize("look", ["light", "dark", "phone"])
-def test_the_page_is_accessible(browser: Browser, endpoint: Endpoint, look: str) -> None:
-    tab = open_tab(browser, color_scheme="dark" if look == "dark" else "light")
-    if look == "phone":
-        tab.set_viewport_size({"width": 390, "height": 844})
+def test_the_page_is_accessible(tab: Page, endpoint: Endpoint) -> None:
     tab.evaluate((WEB / "node_modules" / "axe-core" / "axe.min.js").read_text() + "; 0")
-    for path in ("/chat/busy", "/chat/web%2F%CE%B1", "/chat/owner"):
+    for look, width, path in (
+        ("light", 1280, "/chat/busy"),
+        ("dark", 1280, "/chat/busy"),
+        ("dark", 1280, "/chat/web%2F%CE%B1"),
+        ("light", 390, "/chat/owner"),
+    ):
+        tab.emulate_media(color_scheme="dark" if look == "dark" else "light")
+        tab.set_viewport_size({"width": width, "height": 800})
         go(tab, path)
-        expect(tab.locator("article.chat-user").first).to_be_visible()
-        assert tab.evaluate("document.documentElement.scrollWidth") <= tab.evaluate("innerWidth")
+        expect(tab.locator("article.chat-agent").last).to_be_visible()
+        assert tab.evaluate("document.documentElement.dataset.theme") == look
+        assert tab.evaluate("document.documentElement.scrollWidth") <= width
         found = tab.evaluate(
             "async () => (await axe.run({ resultTypes: ['violations'] })).violations"
             ".filter(one => ['serious', 'critical'].includes(one.impact))"
             ".map(one => [one.id, one.nodes.slice(0, 3).map(node => node.html + ' :: ' + node.failureSummary)])"
         )
         assert found == [], path
-    tab.context.close()
+    tab.emulate_media(color_scheme="light")
+    tab.set_viewport_size({"width": 1280, "height": 800})
 
 
 def test_a_link_that_can_only_look(browser: Browser, endpoint: Endpoint) -> None:

@@ -20,6 +20,7 @@ export type Block =
 
 const AHEAD = 2000;
 const DEEPEST = 6;
+const MOST_TRIES = 30;
 const FENCE = /^ {0,3}(`{3,}|~{3,}) *([\w+#.-]{0,40})/;
 const HEADING = /^ {0,3}(#{1,6})(?: +|$)/;
 const RULE = /^ {0,3}(?:(?:- *){3,}|(?:\* *){3,}|(?:_ *){3,})$/;
@@ -120,7 +121,10 @@ function table(lines: string[], at: number): Parsed | null {
   if (marks.length !== head.length || !marks.every((mark) => /^:?-{1,200}:?$/.test(mark))) return null;
   let end = at + 2;
   while (end < lines.length && lines[end]!.includes("|")) end += 1;
-  const rows = lines.slice(at + 2, end).map((line) => head.map((_, column) => inlineOf(cellsOf(line)[column] ?? "")));
+  const rows = lines.slice(at + 2, end).map((line) => {
+    const cells = cellsOf(line);
+    return head.map((_, column) => inlineOf(cells[column] ?? ""));
+  });
   return [{ kind: "table", head: head.map((cell) => inlineOf(cell)), rows }, end];
 }
 
@@ -201,12 +205,14 @@ function wrapAt(text: string, at: number, depth: number): [Inline, number] | nul
   if (!text[start] || /\s/.test(text[start]!) || (mark[0] === "_" && isWord(text[at - 1]))) return null;
   const ahead = text.slice(start, start + AHEAD);
   let end = ahead.indexOf(mark, 1);
+  let tries = 0;
   while (
     end >= 0 &&
+    tries++ < MOST_TRIES &&
     (/\s/.test(ahead[end - 1]!) || (mark.length === 1 && ahead[end + 1] === mark) || (mark[0] === "_" && isWord(ahead[end + mark.length])))
   )
     end = ahead.indexOf(mark, end + (ahead[end + 1] === mark ? 2 : 1));
-  if (end < 1) return null;
+  if (end < 1 || tries > MOST_TRIES) return null;
   return [{ kind, parts: inlineOf(ahead.slice(0, end), depth + 1) }, start + end + mark.length];
 }
 
