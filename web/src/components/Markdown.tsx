@@ -1,6 +1,7 @@
 import { memo, useMemo, type ReactNode } from "react";
 import { copy } from "../app/toasts";
 import { parseMarkdown, type Block, type Inline } from "../model/markdown";
+import "../styles/markdown.css";
 
 /** Text of a model. `level`: of the heading above it. */
 export const Markdown = memo(function Markdown({ text, level = 3 }: { text: string; level?: number }) {

@@ -1,7 +1,7 @@
 import { useEffect, useState } from "react";
 import type { Agent } from "../../api/types";
 import { useKeys } from "../../app/keys";
-import { chatPath, navigate } from "../../app/router";
+import { chatPath, navigate, setQuery, usePlace } from "../../app/router";
 import { useReadOnly } from "../../app/session_context";
 import { Ago, Copyable, Empty, Failure, Link, Loading } from "../../components/basics";
 import { askText } from "../../components/confirm";
@@ -11,6 +11,7 @@ import { agentList, agentListError, followAgents, readListSoon } from "../../fee
 import { useStore } from "../../feed/store";
 import { oneLine, plural } from "../../model/format";
 import type { StateName } from "../../model/state";
+import "../../styles/chat-list.css";
 import "../../styles/chat.css";
 import { ConversationPane } from "./ConversationPane";
 
@@ -70,9 +71,13 @@ export function ChatPage({ rest }: { rest: string[] }) {
   ]);
   // Beside the list there is always a conversation; the one that was used last.
   const first = agents[0]?.session;
+  const isNew = usePlace().query.has("new");
   useEffect(() => {
-    if (!session && first !== undefined && !isPhone) navigate(chatPath(first), true);
-  }, [session, first, isPhone]);
+    if (isNew) {
+      setQuery({ new: null });
+      if (!readOnly) void beginSession();
+    } else if (!session && first !== undefined && !isPhone) navigate(chatPath(first), true);
+  }, [session, first, isPhone, isNew, readOnly]);
 
   if (list === null) return error ? <Failure text={error} retry={() => readListSoon(0)} /> : <Loading what="conversations" />;
   if (!session && !agents.length) return <NoAgent isConfigured={list.model !== null} />;

@@ -272,13 +272,15 @@ function pretty(text: string): string {
   }
 }
 
-/** To the log of a process, with its state now. */
+/** To a process, with its state now. */
 function ProcessLink({ id }: { id: string }) {
   const process = useStore(processes).all.get(id);
+  // Not started yet, or removed since.
+  if (!process) return <code className="chat-process muted">{id}</code>;
   return (
     <Link to={processPath(id)} className="chat-process" title={`Open ${id}`}>
-      {process?.name && <span>{process.name}</span>}
-      {process ? <State process={process} /> : <code>{id}</code>}
+      {process.name && <span>{process.name}</span>}
+      <State process={process} />
       <span className="hidden-text"> {id}</span>
     </Link>
   );
