@@ -78,9 +78,19 @@ def entries(home: Path, session: str, kind: str) -> list[session_log.LogEntry]:
     return [one for one in session_log.read(path) if one.kind == kind] if Path(path).exists() else []
 
 
+def test_no_agent_is_configured(tab: Page) -> None:
+    go(tab, "/chat")
+    expect(tab.locator("main")).to_contain_text("holdfast agent --setup")
+    go(tab, "/processes")
+    expect(tab.locator(".toolbar")).to_be_visible()
+
+
 def test_a_new_session_and_its_first_answer(tab: Page, endpoint: Endpoint) -> None:
     go(tab, "/chat")
-    tab.get_by_role("button", name="New session …").click()
+    expect(tab.locator("main")).to_contain_text("No conversation yet")
+    tab.keyboard.press("Control+k")
+    tab.keyboard.type("new session with")
+    tab.keyboard.press("Enter")
     tab.get_by_role("textbox", name="Name").fill("web/α")
     tab.get_by_role("button", name="Begin").click()
     expect(tab.locator("main")).to_contain_text("starts with your first message")
@@ -119,6 +129,7 @@ def test_streaming_reload_and_a_killed_daemon(tab: Page, endpoint: Endpoint, ins
     tab.reload()
     expect(box(tab)).to_have_value("a thought for later")
     expect(tab.locator("article.chat-user")).to_have_count(1)
+    kill_daemon()
     answer = tab.locator("article.chat-agent:not(.is-draft)")
     expect(answer).to_contain_text(SLOW)
     expect(draft).to_have_count(0)
