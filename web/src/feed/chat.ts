@@ -90,7 +90,8 @@ export class ChatFeed {
       progress: new Map(),
       openedAt: 0,
     });
-    this.timer = setInterval(() => !document.hidden && this.read(), LOOK_AGAIN);
+    // A session without a log gets its first entry by what is sent from here, or with an event.
+    this.timer = setInterval(() => !document.hidden && this.state.get().entries?.length !== 0 && this.read(), LOOK_AGAIN);
     this.read();
     void this.flush();
   }
