@@ -10,10 +10,10 @@ from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import Any, TypeVar
 
-from holdfast.agent import session_log
+from holdfast import session_log
 from holdfast.agent.front import AgentFront
-from holdfast.agent.session_log import LogEntry
 from holdfast.client.aio import aconnect
+from holdfast.session_log import LogEntry
 from tests.agent.endpoint import Endpoint
 from tests.support import eventually
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import random
 import statistics
@@ -12,10 +13,11 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.agent import conversation, session_log
+from holdfast import session_log, session_pages
+from holdfast.agent import conversation
 from holdfast.agent.conversation import Message
-from holdfast.agent.session_log import SessionLog
 from holdfast.errors import BadValue, DiskFull, NotFound, NotNow
+from holdfast.session_log import SessionLog
 from tests.support import fill_disk, small_disk_at
 
 
@@ -185,7 +187,7 @@ def test_an_entry_costs_no_more_than_its_way_to_the_disk(tmp_path: Path) -> None
 
 _WRITER = """
 import sys
-from holdfast.agent.session_log import SessionLog
+from holdfast.session_log import SessionLog
 log = SessionLog(sys.argv[1], "s")
 print(len(log.entries), flush=True)
 for n in range(100000):
@@ -231,3 +233,36 @@ def test_a_compaction_stands_for_what_was_before(tmp_path: Path) -> None:
         log.append("user", text="new")
         texts = [one.get("content") for one in conversation.messages(log.branch())]
     assert texts == ["be brief", "what was before", "kept", "also kept", "new"]
+
+
+def test_pages_hold_every_entry_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also with long, damaged and incomplete lines, and in every direction."""
+    path = tmp_path / "A.jsonl"
+    monkeypatch.setattr(session_pages, "_LONGEST_LINE", 250_000)
+    sizes = [1, 70_000, 3, 200_000, *range(0, 3000, 7), 65_536, 65_535, 300_000, 1]
+    lines = [
+        json.dumps({"id": n, "parent": n - 1 or None, "time": 1.5, "kind": "user", "content": {"text": "x" * size}})
+        for n, size in enumerate(sizes, 1)
+    ]
+    lines[100] = lines[100][:20]
+    lines[200] = "\x00\x00garbage"
+    path.write_text("\n".join(lines) + '\n{"id": 9999, "par')
+    known = [n for n in range(1, len(sizes) + 1) if n not in (101, 201)]
+    for limit, most in ((1, 1 << 20), (7, 1 << 20), (1000, 1000), (1000, 1 << 20)):
+        found: list[int] = []
+        while True:
+            page = session_pages.page(str(path), after=found[-1] if found else 0, limit=limit, most=most)
+            assert 1 <= len(page.entries) <= limit and page.newest == known[-1]
+            found += [entry.id for entry in page.entries]
+            if not page.more:
+                break
+        assert found == known
+        found = []
+        while True:
+            page = session_pages.page(str(path), before=found[0] if found else None, limit=limit, most=most)
+            found = [entry.id for entry in page.entries] + found
+            if not page.more:
+                break
+        assert found == known
+    [omitted] = [one for one in session_pages.page(str(path)).entries if "omitted" in one.content]
+    assert sizes[omitted.id - 1] == 300_000

@@ -9,10 +9,10 @@ from holdfast.agent import conversation
 from holdfast.agent.conversation import Message
 from holdfast.agent.model_client import ModelAnswer, ModelFailed
 from holdfast.agent.prompts import SUMMARISE
-from holdfast.agent.session_log import LogEntry
 from holdfast.client.aio import AsyncClient
 from holdfast.errors import HoldfastError
 from holdfast.model.shortening import estimate
+from holdfast.session_log import LogEntry
 from holdfast.tools.answers import brief_command
 
 #: Of a message that is given to the summary in full, and of an answer of a tool in what is summarised.

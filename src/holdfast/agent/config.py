@@ -36,10 +36,6 @@ PRESETS: dict[str, str] = {
     "llama.cpp, on this machine": "http://localhost:8080/v1",
 }
 _KEY_TIMEOUT = 30.0
-#: What front ends publish for the agent of a session.
-INPUT_TOPIC = "agent.input"
-#: The exit code of an agent whose configuration is wrong: EX_CONFIG of sysexits.h.
-BAD_CONFIG = 78
 
 
 class AgentConfig(NamedTuple):

@@ -10,7 +10,7 @@ import json
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
-from holdfast.agent.session_log import LogEntry
+from holdfast.session_log import LogEntry
 
 Message: TypeAlias = dict[str, Any]
 

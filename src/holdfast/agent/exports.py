@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from holdfast.agent import conversation
-from holdfast.agent.session_log import LogEntry
+from holdfast.session_log import LogEntry
 from holdfast.version import VERSION
 
 ATIF_VERSION = "ATIF-v1.8"

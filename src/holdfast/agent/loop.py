@@ -15,22 +15,22 @@ from typing import Any, TypeVar
 
 from holdfast.agent import compaction, conversation, recovery
 from holdfast.agent.announcer import LONGEST_TEXT, Announcer
-from holdfast.agent.config import INPUT_TOPIC, AgentConfig
+from holdfast.agent.config import AgentConfig
 from holdfast.agent.conversation import ToolCall
 from holdfast.agent.model_client import Draft, ModelAnswer, ModelClient, ModelFailed
 from holdfast.agent.prompts import system_prompt
-from holdfast.agent.session_log import Kind, LogEntry, SessionLog
 from holdfast.agent.toolbox import Toolbox, ToolError, ToolOutcome, groups
 from holdfast.client.aio import AsyncClient
 from holdfast.errors import BadValue, HoldfastError
+from holdfast.model.agents import INPUT_TOPIC, INTERRUPT_TOPIC
+from holdfast.session_log import Kind, LogEntry, SessionLog
 from holdfast.tools.aio import AsyncTools
 from holdfast.tools.answers import answer
 from holdfast_keeper import failpoints
 
 T = TypeVar("T")
 
-_INTERRUPT_TOPIC = "session.interrupt"
-_FOLLOWED = f"{INPUT_TOPIC} {_INTERRUPT_TOPIC}"
+_FOLLOWED = f"{INPUT_TOPIC} {INTERRUPT_TOPIC}"
 #: Calls that are interrupted are answered within this time, or given up.
 _INTERRUPT_TIME = 1.2
 _PAUSE = 1.0
@@ -70,7 +70,7 @@ class Agent:
         self._events = Announcer(client)
         seqs = [entry.content["seq"] for entry in log.entries if isinstance(entry.content.get("seq"), int)]
         self._since = max(seqs, default=since)
-        self._seen_notices = {entry.content.get("key") for entry in log.entries if entry.kind == "notice"}
+        self._seen = {entry.content.get("key") or entry.content.get("input") for entry in log.entries}
         self._inputs: deque[dict[str, Any]] = deque()
         self._interrupt = asyncio.Event()
         self._has_notices = asyncio.Event()
@@ -111,7 +111,7 @@ class Agent:
                 await self._take_notices()
                 if conversation.is_open(self._log.branch()) or self._must_compact:
                     await self._turn()
-                elif not self._inputs and not await self._idle():
+                elif not (self._inputs or self._is_over) and not await self._idle():
                     break
             await self._events.flush()
         finally:
@@ -316,9 +316,11 @@ class Agent:
                     async for event in events:
                         since = event.get("seq", since)
                         is_input = event.get("type") == INPUT_TOPIC
-                        if event.get("session") != self._client.session:
-                            continue
-                        if is_input or (event.get("type") == _INTERRUPT_TOPIC and event["ts"] >= begun):
+                        chosen = str(event.get("id") or event.get("seq"))
+                        if event.get("session") != self._client.session or chosen in self._seen:
+                            continue  # a message of which the sender did not get the reply may come twice
+                        self._seen.add(chosen)
+                        if is_input or (event.get("type") == INTERRUPT_TOPIC and event["ts"] >= begun):
                             self._inputs.append(event if is_input else {**event, "kind": "interrupt"})
                             self._interrupt.set()
             except HoldfastError:
@@ -369,10 +371,10 @@ class Agent:
         try:
             found = await self._client.inbox(limit=_MOST_NOTICES, take=True)
             for notice in found:
-                if notice.key not in self._seen_notices:
+                if notice.key not in self._seen:
                     fields = {"notice": notice.id, "key": notice.key, "process": notice.process}
                     self._append("notice", **fields, about=notice.kind, text=notice.text)
-                    self._seen_notices.add(notice.key)
+                    self._seen.add(notice.key)
                 failpoints.reach("agent-notice-logged")
             if found:
                 await self._client.ack(*found)

@@ -7,14 +7,15 @@ import os
 import sys
 from contextlib import suppress
 
-from holdfast.agent.config import BAD_CONFIG, find_key, read_config
+from holdfast.agent.config import find_key, read_config
 from holdfast.agent.loop import Agent
 from holdfast.agent.model_client import ModelClient
-from holdfast.agent.session_log import SessionLog
 from holdfast.agent.toolbox import Toolbox
 from holdfast.client.aio import AsyncClient
 from holdfast.errors import BadValue, HoldfastError, NotNow
+from holdfast.model.agents import BAD_CONFIG
 from holdfast.paths import find_paths
+from holdfast.session_log import SessionLog
 from holdfast.tools.aio import AsyncTools
 
 #: How long the user has to approve a command.

@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
-from holdfast.agent import session_log
+from holdfast import session_log
 from holdfast.agent.front import AgentFront, new_input
 from holdfast.cli import colours, console
 from holdfast.cli.agent_output import AgentOutput, Mode

@@ -8,8 +8,8 @@ from typing import Any, Literal
 
 from holdfast.agent import conversation
 from holdfast.agent.conversation import ToolCall
-from holdfast.agent.session_log import LogEntry
 from holdfast.cli import colours, console
+from holdfast.session_log import LogEntry
 
 Mode = Literal["text", "quiet", "json", "chat"]
 

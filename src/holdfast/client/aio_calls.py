@@ -736,6 +736,141 @@ class AsyncCalls(ClientState):
         )
         return value
 
+    async def agents(self) -> Message:
+        """List the sessions that have a conversation with an agent, the one that was used last first.
+
+        Returns: agents, model (the model of `agent/config.toml`; null where none is configured: holdfast agent
+        --setup).
+        """
+        value, _ = await self._call(calls.Ask("agents", {}, limit=60.0))
+        return value
+
+    async def agent_log(
+        self,
+        session: str,
+        *,
+        after: int | None = None,
+        before: int | None = None,
+        limit: int | None = 200,
+        wait: float = 0.0,
+    ) -> Message:
+        """Read entries of the log of a session's agent, oldest first, 1 MiB at most.
+
+        session: The session.
+        after: The entries behind the one with this id. Default: the newest ones.
+        before: The newest entries before the one with this id.
+        limit: The most entries to return.
+        wait: With `after`: seconds to wait if there is none, at most 300.
+
+        Returns: entries, more (whether there are others: behind them with `after`, else before them), newest (the id
+        of the newest entry; 0 while the log has none).
+        """
+        value, _ = await self._call(
+            calls.Ask("agent_log", {"session": session, "after": after, "before": before, "limit": limit, "wait": wait})
+        )
+        return value
+
+    async def agent_start(
+        self,
+        session: str,
+        *,
+        env: Message | None = None,
+        cwd: str | None = None,
+        umask: int | None = None,
+        since: int | None = None,
+    ) -> bool:
+        """Start the agent of a session, unless it runs. The reply comes when it has the session.
+
+        session: The session.
+        env: The environment of the caller, which is added to that of a login shell. It may have the endpoint
+            (OPENAI_BASE_URL), its key (OPENAI_API_KEY) and the model (HOLDFAST_MODEL). Default: agent/config.toml has
+            them.
+        cwd: The directory that it works in. Default: that of the session's last agent, else the home directory.
+        umask: Its umask. Default: 022.
+        since: For a new session: the number of the event before its first message. Default: the newest event.
+        """
+        value, _ = await self._call(
+            calls.Ask("agent_start", {"session": session, "env": env, "cwd": cwd, "umask": umask, "since": since})
+        )
+        return bool(value["started"])
+
+    async def agent_send(
+        self,
+        session: str,
+        text: str,
+        *,
+        env: Message | None = None,
+        cwd: str | None = None,
+        umask: int | None = None,
+        id: str,
+    ) -> int:
+        """Send a message of the user to the agent of a session, which is started if none runs. The message is in the log
+        when the reply comes. What the agent does is interrupted; background processes go on.
+
+        session: The session.
+        env: The environment of the caller, which is added to that of a login shell. It may have the endpoint
+            (OPENAI_BASE_URL), its key (OPENAI_API_KEY) and the model (HOLDFAST_MODEL). Default: agent/config.toml has
+            them.
+        cwd: The directory that it works in. Default: that of the session's last agent, else the home directory.
+        umask: Its umask. Default: 022.
+        text: The message.
+        id: Chosen by the caller: the same message sent again with the same id is one message. Its entry has it as
+            `input`.
+        """
+        value, _ = await self._call(
+            calls.Ask(
+                "agent_send", {"session": session, "env": env, "cwd": cwd, "umask": umask, "text": text, "id": id}
+            )
+        )
+        return int(value["entry"])
+
+    async def agent_settings(
+        self,
+        session: str,
+        *,
+        env: Message | None = None,
+        cwd: str | None = None,
+        umask: int | None = None,
+        model: str | None = None,
+        base_url: str | None = None,
+        toolset: str | None = None,
+    ) -> None:
+        """Change settings of a session's agent, from its next step on. They are in the log when the reply comes.
+
+        session: The session.
+        env: The environment of the caller, which is added to that of a login shell. It may have the endpoint
+            (OPENAI_BASE_URL), its key (OPENAI_API_KEY) and the model (HOLDFAST_MODEL). Default: agent/config.toml has
+            them.
+        cwd: The directory that it works in. Default: that of the session's last agent, else the home directory.
+        umask: Its umask. Default: 022.
+        model: The model.
+        base_url: The endpoint.
+        toolset: The toolset.
+        """
+        await self._call(
+            calls.Ask(
+                "agent_settings",
+                {
+                    "session": session,
+                    "env": env,
+                    "cwd": cwd,
+                    "umask": umask,
+                    "model": model,
+                    "base_url": base_url,
+                    "toolset": toolset,
+                },
+            )
+        )
+
+    async def agent_control(self, session: str, action: str) -> None:
+        """Interrupt the agent of a session, compact its conversation, or stop it. The request is on disk with the reply.
+
+        session: The session.
+        action: `interrupt`: end what it does now. `compact`: summarise the conversation. `stop`: end the agent after
+            what it does now; the next message starts it again. Background processes go on.
+        """
+        await self._call(calls.Ask("agent_control", {"session": session, "action": action}, limit=60.0))
+
     async def publish(self, topic: str, payload: Message | None = None, *, transient: bool = False) -> int:
         """Publish an event. It is on disk when the reply comes, unless it is transient.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from holdfast.ops import (
+    agents,
     approvals,
     backends,
     daemon,
@@ -56,6 +57,12 @@ _ALL: tuple[type[Operation], ...] = (
     sessions.Inbox,
     sessions.Notices,
     sessions.Ack,
+    agents.Agents,
+    agents.AgentLog,
+    agents.AgentStart,
+    agents.AgentSend,
+    agents.AgentSettings,
+    agents.AgentControl,
     events.Events,
     events.Publish,
     approvals.Approvals,

@@ -196,6 +196,34 @@ class SessionFields(Record):
     pending: Integer = field(help="The number of pending notifications.")
 
 
+class AgentFields(Record):
+    """A session that has a conversation with an agent."""
+
+    session: Text = field()
+    state: Literal["working", "waiting", "idle", "not_running"] = field(
+        help="`waiting`: for the user. `not_running`: its agent is not started; the next message starts it."
+    )
+    why: Text = field(help="In a few words; may be empty.")
+    model: Text | None = field()
+    last_text: Text = field(help="The beginning of what was said last.")
+    last_kind: Text | None = field(help="The kind of the newest entry of its log.")
+    newest: Integer = field(help="The id of the newest entry.")
+    changed_at: Time = field(help="When its log was last written.")
+    process: Text | None = field(help="The agent's own process; null where none runs.")
+    running: Integer = field(help="How many processes of the session run.")
+    approvals: Integer = field(help="How many requests for approval wait for the user.")
+
+
+class AgentLogEntryFields(Record):
+    """An entry of the log of an agent (docs/agent.md)."""
+
+    id: Integer = field()
+    parent: Integer | None = field(help="The entry that it follows.")
+    time: Time = field()
+    kind: Text = field()
+    content: Object = field(help="Depends on the kind. `omitted`: its size in bytes, where it is too long to be sent.")
+
+
 class ApprovalFields(Record):
     """A request for approval, and the decision once there is one."""
 

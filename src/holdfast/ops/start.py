@@ -61,7 +61,7 @@ def _check_argv(value: list[str]) -> None:
         raise BadValue("the command is empty")
 
 
-def _check_directory(value: str) -> None:
+def check_directory(value: str) -> None:
     if not value.startswith("/"):
         raise BadValue(f"cwd must be an absolute path, not {value[:60]!r}")
 
@@ -173,7 +173,7 @@ class Start(ApprovalOptions):
         None,
         longest=4095,
         required_text=True,
-        rule=_check_directory,
+        rule=check_directory,
         flag=("-w", "--cwd"),
         metavar="DIR",
         help="Run in DIR. Default: the current directory; with --backend, the default directory there.",

@@ -3,79 +3,15 @@
 from __future__ import annotations
 
 import os
-from typing import Any, NamedTuple
+from typing import Any
 
-from holdfast.agent import session_log
-from holdfast.agent.session_log import LogEntry
+from holdfast import session_log
+from holdfast.model.agents import AgentState, next_state, state_of_log
+from holdfast.session_log import LogTail
 
 #: The end of a log that tells what its agent does.
 _TAIL = 64 << 10
 _MOST_LOGS = 200
-_QUIET = frozenset({"session", "settings"})
-
-
-class AgentState(NamedTuple):
-    """`phase` is working, idle, or none where the session has no conversation. `why` says it in a few words."""
-
-    phase: str = "none"
-    why: str = ""
-
-
-def next_state(state: AgentState, kind: str, content: dict[str, Any]) -> AgentState:
-    """After an entry of the log. Events name the kind alone."""
-    if kind in _QUIET:
-        return state if state.phase != "none" else AgentState("idle")
-    if kind == "error":
-        return AgentState("idle", str(content.get("message") or "error"))
-    if kind == "end":
-        reason = str(content.get("reason") or "")
-        if reason == "error" and state.phase == "idle":
-            return state  # the error itself says more
-        return AgentState("idle", "" if reason == "done" else reason)
-    if kind == "tool_start":
-        return AgentState("working", str(content.get("name") or state.why or "runs a tool"))
-    return AgentState("working", "" if kind != "notice" else "was notified")
-
-
-def state_of_log(entries: list[LogEntry]) -> AgentState:
-    state = AgentState()
-    for entry in entries:
-        state = next_state(state, entry.kind, entry.content)
-    return state
-
-
-class LogTail:
-    """Reads what was appended to a session log since the last time."""
-
-    def __init__(self, path: str, offset: int = 0) -> None:
-        self._path = path
-        self._offset = offset
-        self._last = 0
-
-    @property
-    def has_more(self) -> bool:
-        try:
-            return os.path.getsize(self._path) > self._offset
-        except OSError:
-            return False
-
-    def read(self) -> list[LogEntry]:
-        """The new entries, each once. An incomplete line is read again."""
-        try:
-            with open(self._path, "rb") as file:
-                file.seek(self._offset)
-                data = file.read()
-        except OSError:
-            return []
-        end = data.rfind(b"\n") + 1
-        self._offset += end
-        found = []
-        for line in data[:end].split(b"\n"):
-            entry = session_log.parse_line(line) if line else None
-            if entry is not None and entry.id > self._last:
-                self._last = entry.id
-                found.append(entry)
-        return found
 
 
 class SessionInfo:

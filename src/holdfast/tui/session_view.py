@@ -16,11 +16,12 @@ from textual.widgets import Static, TextArea
 from holdfast.agent.front import AgentFront
 from holdfast.client.process import Process
 from holdfast.errors import HoldfastError
+from holdfast.session_log import LogTail
 from holdfast.tui import paint
 from holdfast.tui.process_pane import ProcessPane
 from holdfast.tui.process_rows import draw_short, ordered
 from holdfast.tui.row_list import RowList
-from holdfast.tui.session_book import LogTail, SessionInfo
+from holdfast.tui.session_book import SessionInfo
 from holdfast.tui.transcript import Transcript
 from holdfast.tui.transcript_blocks import ConversationBlocks
 

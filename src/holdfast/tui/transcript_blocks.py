@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from holdfast.agent.conversation import ToolCall, calls_of
-from holdfast.agent.session_log import LogEntry
+from holdfast.session_log import LogEntry
 
 _MAIN_ARGUMENTS = ("command", "path", "pattern", "action", "session_id")
 #: The log has all of it.

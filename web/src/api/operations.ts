@@ -1,6 +1,8 @@
 /** The operations that pages use, one function each. */
 import { getJSON, postJSON, remove } from "./http";
 import type {
+  Agent,
+  AgentLogEntry,
   Approval,
   Backend,
   DeadLetter,
@@ -128,6 +130,24 @@ export const endSession = (session: string, to: string | null, keep: boolean) =>
     `${inSession(session)}/end`,
     { ...(to ? { to } : {}), ...(keep ? { keep } : {}) },
   );
+
+export const agents = (signal?: AbortSignal) =>
+  getJSON<{ agents: Agent[]; model: string | null }>(`${V1}/agents`, {}, signal);
+export interface AgentLogPage {
+  entries: AgentLogEntry[];
+  more: boolean;
+  newest: number;
+}
+export const agentLog = (session: string, query: { after?: number; before?: number }, signal?: AbortSignal) =>
+  getJSON<AgentLogPage>(`${inSession(session)}/agent/log`, { limit: 200, ...query }, signal);
+/** The same id again is the same message. */
+export const sendToAgent = (session: string, id: string, text: string) =>
+  postJSON<{ entry: number }>(`${inSession(session)}/agent/messages`, { id, text });
+export const setAgentModel = (session: string, model: string) =>
+  postJSON<void>(`${inSession(session)}/agent/settings`, { model });
+export const startAgent = (session: string) => postJSON<{ started: boolean }>(`${inSession(session)}/agent/start`, {});
+export const controlAgent = (session: string, action: "interrupt" | "compact" | "stop") =>
+  postJSON<void>(`${inSession(session)}/agent/control`, { action });
 
 export const events = (pattern: string, since: number, limit: number, signal?: AbortSignal) =>
   getJSON<EventPage>(`${V1}/events`, { pattern, since, limit }, signal);

@@ -53,7 +53,11 @@ export function App({ session }: { session: DashboardSession }) {
       </a>
       <Header openPalette={() => setOverlay("palette")} openHelp={() => setOverlay("help")} />
       <LinkState />
-      <NeedsYou page={found?.entry.name ?? ""} process={found?.entry.name === "process" ? found.rest[0] : undefined} />
+      <NeedsYou
+        page={found?.entry.name ?? ""}
+        process={found?.entry.name === "process" ? found.rest[0] : undefined}
+        session={found?.entry.name === "chat" ? found.rest[0] : undefined}
+      />
       <Slot name="pre-main" />
       <Slot name="sidebar" />
       <main id="main" tabIndex={-1} className={`page page-${found?.entry.name ?? "none"}`}>
@@ -66,7 +70,7 @@ export function App({ session }: { session: DashboardSession }) {
         ) : (
           <>
             <Slot name={`${found.entry.name}:top`} />
-            <Boundary key={found.entry.path} what={found.entry.label}>
+            <Boundary key={found.entry.name} what={found.entry.label}>
               <Suspense fallback={<Loading what={found.entry.label.toLowerCase()} />}>
                 <found.entry.component rest={found.rest} />
               </Suspense>

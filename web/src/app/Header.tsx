@@ -61,7 +61,7 @@ export function Header({ openPalette, openHelp }: HeaderProps) {
 function useIsCurrent(page: PageEntry): boolean {
   const { path } = usePlace();
   const found = findPage(path)?.entry;
-  return found === page || (found?.name === "process" && page.name === "processes");
+  return found === page || found?.name === page.name || (found?.name === "process" && page.name === "processes");
 }
 
 function NavLink({ page, withIcon = false }: { page: PageEntry; withIcon?: boolean }) {

@@ -23,9 +23,11 @@ interface NeedsYouProps {
   page: string;
   /** The process that the page shows. */
   process: string | undefined;
+  /** The session whose conversation the page shows, with its approvals. */
+  session?: string | undefined;
 }
 
-export function NeedsYou({ page, process: shownId }: NeedsYouProps) {
+export function NeedsYou({ page, process: shownId, session }: NeedsYouProps) {
   const needs = useStore(summary);
   const approvals = useStore(pendingApprovals);
   const [showsAll, setShowsAll] = useState(false);
@@ -34,14 +36,14 @@ export function NeedsYou({ page, process: shownId }: NeedsYouProps) {
   // A request that is folded away was not shown to the user.
   const folded = isPhone && page !== "processes" && page !== "approvals" && !showsAll;
   useEffect(() => {
-    const show = () => !folded && markShown(approvals);
+    const show = () => !folded && markShown(approvals.filter((one) => one.session !== session));
     show();
     document.addEventListener("visibilitychange", show);
     return () => document.removeEventListener("visibilitychange", show);
-  }, [approvals, folded]);
+  }, [approvals, folded, session]);
 
   const rows: { key: string; row: ReactNode }[] = [
-    ...(page === "approvals" ? [] : approvals).map((approval) => ({
+    ...(page === "approvals" ? [] : approvals.filter((one) => one.session !== session)).map((approval) => ({
       key: approval.id,
       row: (
         <>

@@ -22,6 +22,7 @@ interface Choice {
 function commands(pages: readonly PageEntry[]): Choice[] {
   return [
     { key: "start", label: "Start a process", detail: "action", run: () => navigate("/processes?start=1") },
+    { key: "talk", label: "New session with an agent", detail: "action", run: () => navigate("/chat?new=1") },
     { key: "theme", label: "Switch between light and dark", detail: "action", run: toggleTheme },
     ...pages.filter((page) => !page.isHidden).map((page) => ({
       key: page.path,
@@ -54,7 +55,7 @@ function choices(text: string, pages: readonly PageEntry[]): Choice[] {
       ),
       run: () => navigate(processPath(process.id)),
     }));
-  return (words.length ? [...rows, ...found] : [...found.slice(0, 4), ...rows, ...found.slice(4)]).slice(0, MOST);
+  return (words.length ? [...rows, ...found] : [...found.slice(0, 5), ...rows, ...found.slice(5)]).slice(0, MOST);
 }
 
 export function Palette({ onClose }: { onClose(): void }) {

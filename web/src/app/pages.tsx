@@ -19,6 +19,8 @@ export interface PageEntry {
 const page = <T extends string>(load: () => Promise<Record<T, ComponentType<{ rest: string[] }>>>, name: T) =>
   lazy(async () => ({ default: (await load())[name] }));
 
+const chat = page(() => import("../pages/chat/ChatPage"), "ChatPage");
+
 export const PAGES: PageEntry[] = [
   { name: "processes", path: "/processes", label: "Processes", component: ProcessesPage, icon: "processes" },
   {
@@ -28,6 +30,14 @@ export const PAGES: PageEntry[] = [
     component: page(() => import("../pages/process/ProcessPage"), "ProcessPage"),
     isHidden: true,
   },
+  {
+    name: "chat",
+    path: "/chat",
+    label: "Chat",
+    component: chat,
+    icon: "chat",
+  },
+  { name: "chat", path: "/chat/*", label: "Chat", component: chat, isHidden: true },
   {
     name: "approvals",
     path: "/approvals",

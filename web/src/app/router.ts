@@ -31,3 +31,4 @@ export function setQuery(changes: Record<string, string | null>): void {
 
 export const usePlace = () => useStore(place);
 export const processPath = (id: string, tab = "") => `/processes/${id}${tab ? `/${tab}` : ""}`;
+export const chatPath = (session: string) => `/chat/${encodeURIComponent(session)}`;

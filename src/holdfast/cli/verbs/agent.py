@@ -11,9 +11,9 @@ from holdfast.errors import BadValue, HoldfastError, NotFound
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from holdfast.agent.session_log import LoggedSession
     from holdfast.cli.agent_output import Mode
     from holdfast.cli.options import Given
+    from holdfast.session_log import LoggedSession
 
 _FORMATS = ("jsonl", "openai", "markdown", "atif")
 
@@ -138,7 +138,7 @@ def _setup() -> int:
 
 
 def _session(given: Given) -> str:
-    from holdfast.agent import session_log
+    from holdfast import session_log
     from holdfast.paths import find_paths
 
     named = given.session or os.environ.get("HOLDFAST_SESSION")
@@ -158,7 +158,8 @@ def _session(given: Given) -> str:
 def _log(given: Given) -> int:
     import json
 
-    from holdfast.agent import exports, session_log
+    from holdfast import session_log
+    from holdfast.agent import exports
     from holdfast.paths import find_paths
 
     home = find_paths().home
@@ -185,9 +186,9 @@ def _log(given: Given) -> int:
 def _list(given: Given, sessions: list[LoggedSession]) -> int:
     import time
 
-    from holdfast.agent.session_log import is_held
     from holdfast.model.units import duration_text
     from holdfast.paths import find_paths
+    from holdfast.session_log import is_held
 
     home = find_paths().home
     if given.json:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from holdfast.daemon.core.context import Handler
 from holdfast.daemon.handlers import (
+    agents,
     approvals,
     askpass,
     backends,
@@ -30,6 +31,7 @@ from holdfast.daemon.handlers import (
     wait,
     why,
 )
+from holdfast.ops import agents as agent_ops
 from holdfast.ops import approvals as approval_ops
 from holdfast.ops import backends as backend_ops
 from holdfast.ops import daemon as daemon_ops
@@ -82,6 +84,12 @@ HANDLERS: dict[type[Operation], Handler] = {
     session_ops.Inbox: inbox.handle,
     session_ops.Notices: inbox.follow,
     session_ops.Ack: inbox.ack,
+    agent_ops.Agents: agents.list_agents,
+    agent_ops.AgentLog: agents.read_log,
+    agent_ops.AgentStart: agents.start_agent,
+    agent_ops.AgentSend: agents.send,
+    agent_ops.AgentSettings: agents.change_settings,
+    agent_ops.AgentControl: agents.control,
     event_ops.Events: events.handle,
     event_ops.Publish: events.publish,
     approval_ops.Approvals: approvals.handle,

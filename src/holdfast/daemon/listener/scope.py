@@ -9,9 +9,11 @@ from typing import Any
 from holdfast.daemon.core.context import Call, DaemonContext, Message
 from holdfast.daemon.notices.event_stream import Batch
 from holdfast.errors import BadValue, Denied, NotFound
+from holdfast.model.agents import INPUT_TOPIC
 from holdfast.model.lifecycle import Requested
 from holdfast.model.process import HeldProcess, ProcessId
 from holdfast.model.process_rules import identify
+from holdfast.ops.agents import AgentControl, AgentLaunch, AgentSend, AgentSettings, AgentStart
 from holdfast.ops.declare import Operation, Scope
 from holdfast.ops.events import Publish
 from holdfast.ops.processes import Transfer
@@ -152,12 +154,22 @@ def _check_topic(*topics: object) -> None:
     for topic in topics:
         if isinstance(topic, str) and (topic.startswith(_DAEMON_TOPICS) or topic in _SESSION_TOPICS):
             raise Denied(f"{topic[:60]} events are published by the daemon", next="choose another topic")
-        if topic == USER_INPUT:
-            raise Denied("only the user writes to an agent", next="print it: the agent reads the output")
+        if topic == INPUT_TOPIC:
+            raise _not_the_user()
 
 
-#: What the user writes to the agent of a session: a held command must not speak as the user.
-USER_INPUT = "agent.input"
+def _speak(context: DaemonContext, call: Call, ask: AgentLaunch | AgentControl) -> None:
+    """A held command must not speak as the user; other callers speak in their own session. Raises Denied."""
+    if call.is_bound:
+        raise _not_the_user()
+    if not call.sees(current_name(context, call, ask.session)):
+        raise Denied("this connection speaks to the agent of its own session alone", next="leave strict out")
+
+
+def _not_the_user() -> Denied:
+    return Denied("only the user writes to an agent", next="print it: the agent reads the output")
+
+
 _DAEMON_TOPICS = ("process.", "notification.", "approval.", "watch.", "sink.", "daemon.", "place.")
 _SESSION_TOPICS = frozenset({"session.start", "session.end", "session.rename", "session.reset"})
 
@@ -167,4 +179,8 @@ _SPECIAL: dict[type[Operation], Callable[[DaemonContext, Call, Any], None]] = {
     Exec: _exec,
     RenameSession: _rename,
     Publish: _publish,
+    AgentStart: _speak,
+    AgentSend: _speak,
+    AgentSettings: _speak,
+    AgentControl: _speak,
 }

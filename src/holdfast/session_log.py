@@ -123,6 +123,45 @@ def branch(entries: Iterable[LogEntry], head: int | None = None) -> list[LogEntr
     return found[::-1]
 
 
+class LogTail:
+    """Reads what was appended to a session log since the last time."""
+
+    def __init__(self, path: str, offset: int = 0) -> None:
+        self._path = path
+        self._offset = offset
+        self._last = 0
+
+    @property
+    def has_more(self) -> bool:
+        return size_of(self._path) > self._offset
+
+    def read(self) -> list[LogEntry]:
+        """The new entries, each once. An incomplete line is read again."""
+        try:
+            with open(self._path, "rb") as file:
+                file.seek(self._offset)
+                data = file.read()
+        except OSError:
+            return []
+        end = data.rfind(b"\n") + 1
+        self._offset += end
+        found = []
+        for line in data[:end].split(b"\n"):
+            entry = parse_line(line) if line else None
+            if entry is not None and entry.id > self._last:
+                self._last = entry.id
+                found.append(entry)
+        return found
+
+
+def size_of(path: str) -> int:
+    """The bytes of a log; 0 where there is none."""
+    try:
+        return os.path.getsize(path)
+    except OSError:
+        return 0
+
+
 class LoggedSession(NamedTuple):
     """A session that has a log."""
 
