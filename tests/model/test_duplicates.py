@@ -7,19 +7,19 @@ from typing import Any
 import pytest
 
 from holdfast.errors import AlreadyRunning
-from holdfast.model.process_rules import duplicate_key, duplicate_note, refuse_duplicate
+from holdfast.model.process_rules import duplicate_note, refuse_duplicate
 from tests.model.made import process
 
 WANTED = process(9).meta
 
 
 def test_the_same_start_has_the_same_likeness() -> None:
-    assert duplicate_key(process(1, name="other", task="t", lifetime="session").meta) == duplicate_key(WANTED)
+    assert process(1, name="other", task="t", lifetime="session").meta.duplicate_key == WANTED.duplicate_key
 
 
 @pytest.mark.parametrize("other", [{"session": "x"}, {"cwd": "/tmp"}, {"argv": ("sleep", "61")}])
 def test_another_session_directory_or_command_is_another_likeness(other: dict[str, Any]) -> None:
-    assert duplicate_key(process(1, **other).meta) != duplicate_key(WANTED)
+    assert process(1, **other).meta.duplicate_key != WANTED.duplicate_key
 
 
 def test_twins_are_named() -> None:

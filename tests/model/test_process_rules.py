@@ -6,12 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from holdfast.errors import LimitReached
 from holdfast.model import process_rules
 from holdfast.model.lifecycle import Requested, Stopping, StopRequest
 from holdfast.model.process import is_id, is_name, is_session
 from holdfast.model.process_rules import (
-    check_process_limit,
     end_with_daemon,
     end_with_session,
     may_be_forgotten,
@@ -53,19 +51,6 @@ def test_nothing_goes_within_the_floor_whatever_the_limits_say() -> None:
 
 def test_what_descendants_still_write_to_does_not_go() -> None:
     assert may_be_forgotten([ended(1, at=1.0, closed=False)], now=1e6, keep=0.0, at_most=0, floor=0.0) == []
-
-
-def test_a_full_house_names_who_fills_it() -> None:
-    ids = [process(number).id for number in range(3)]
-    check_process_limit(ids[:2], 3)
-    with pytest.raises(LimitReached) as refused:
-        check_process_limit(ids, 3)
-    assert all(process_id in refused.value.message for process_id in ids)
-
-
-def test_a_very_full_house_names_some_and_counts_the_rest() -> None:
-    with pytest.raises(LimitReached, match="and 80 more"):
-        check_process_limit([process(number).id for number in range(100)], 100)
 
 
 def test_a_session_takes_with_it_what_was_to_live_as_long() -> None:
