@@ -25,7 +25,7 @@ def test_at_the_limit_the_running_ones_are_named() -> None:
 
 
 def test_many_are_counted() -> None:
-    with pytest.raises(LimitReached, match="100 processes run, 100 may: .* and 80 more"):
+    with pytest.raises(LimitReached, match=r"100 processes run, 100 may: .* and 80 more"):
         registry_of(100).check_limit(100)
 
 
