@@ -19,7 +19,7 @@ from tests import node
 from tests.dashboard.page import new_link
 from tests.dashboard.web.browser import build_page, find_chromium
 
-_VERSION = "12.8.2"
+_VERSION = "13.5.0"
 _PROCESSES = 50
 _TIMEOUT = 300.0
 _CATEGORIES = {"performance": (90, 98), "accessibility": (95, 100)}

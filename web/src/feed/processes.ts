@@ -22,6 +22,8 @@ const REFRESH_INTERVAL = 1000;
 const SOON = 60;
 /** At most this many are read again in one request. */
 const REFRESH_BATCH = 100;
+/** Components are drawn again after changes at most this often, however many events come. */
+const DRAW_INTERVAL = 100;
 /** Samples of the use of CPU that a row shows. */
 const HISTORY = 24;
 
@@ -36,7 +38,7 @@ export interface Snapshot {
 }
 
 const all = new Map<string, Process>();
-export const processes = new Store<Snapshot>({ version: 0, members: 0, all });
+export const processes = new Store<Snapshot>({ version: 0, members: 0, all }, DRAW_INTERVAL);
 export const link = new Store<Link>("connecting");
 /** Whether all pages have been read at least once; or why that failed. */
 export const loaded = new Store<boolean>(false);
