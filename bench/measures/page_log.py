@@ -172,5 +172,5 @@ def _follow(run: Run) -> list[Figure]:
     return [
         Figure(f"{name}: longest task", max(tasks, default=0.0), "ms", 1000, 200, note=note),
         Figure(f"{name}: longest time without a frame", max(frames), "ms", 1000, 200, note=f"{late} over 200 ms"),
-        Figure(f"{name}: memory of the page", used, "MB", 150, 80, note=f"of it JavaScript {heap:.1f} MB"),
+        Figure(f"{name}: memory of the page", used, "MB", note=f"of it JavaScript {heap:.1f} MB"),
     ]
