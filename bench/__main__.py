@@ -13,7 +13,7 @@ from typing import Any
 from bench import page
 from bench.child import child_command
 from bench.figure import Figure
-from bench.measures import MEASURES, TABLE
+from bench.measures import GROUPS, MEASURES, USUAL
 from bench.peers import open_peers
 from bench.plot import plot
 from bench.report import document, machine, table
@@ -34,7 +34,7 @@ def main() -> int:
         open_peers(not options.no_peers) as peers,
     ):
         run = Run(scale, peers, child_command(), directory)
-        for name in TABLE if options.name == "table" else options.measures or MEASURES:
+        for name in GROUPS.get(options.name) or options.measures or USUAL:
             print(f"bench: {name}", file=sys.stderr)
             figures += MEASURES[name](run)
     print(table(figures))
@@ -48,9 +48,9 @@ def parse() -> argparse.Namespace:
     parser.add_argument(
         "measures",
         nargs="*",
-        choices=[[], "table", *MEASURES],
+        choices=[[], *GROUPS, *MEASURES],
         metavar="MEASURE",
-        help=f"of {', '.join(MEASURES)}; or table alone: {', '.join(TABLE)}",
+        help=f"of {', '.join(MEASURES)}; or {' or '.join(GROUPS)} alone",
     )
     parser.add_argument("--quick", action="store_true", help="only see that it works; the figures mean nothing")
     parser.add_argument(
@@ -59,10 +59,11 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--dir", help="where instances and files are made (default: the temporary directory)")
     parser.add_argument("--out", type=Path, help="write the figures as JSON and SVG into this directory")
     options = parser.parse_args()
-    options.name = "table" if options.measures == ["table"] else "latest"
-    if "table" in options.measures and options.name != "table":
-        parser.error("table stands alone")
-    if options.out is None and options.measures in ([], ["table"]) and not options.quick:
+    groups = [name for name in options.measures if name in GROUPS]
+    options.name = groups[0] if groups else "latest"
+    if groups and len(options.measures) > 1:
+        parser.error(f"{options.name} stands alone")
+    if options.out is None and (groups or not options.measures) and not options.quick:
         options.out = RESULTS
     return options
 

@@ -1,4 +1,4 @@
-"""The page of the documentation that shows the last full run, and the last run of `table`."""
+"""The page of the documentation that shows the last full run, and the last run of each group."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ PAGE = Path(__file__).parents[1] / "docs/benchmarks.md"
 BEGIN = {
     "latest": "<!-- written by python -m bench: -->",
     "table": "<!-- written by python -m bench table: -->",
+    "dashboard": "<!-- written by python -m bench dashboard: -->",
 }
 END = "<!-- so far -->"
 

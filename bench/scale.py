@@ -28,6 +28,14 @@ class Scale(NamedTuple):
     notice_sessions: int
     job_speed: float
     """How many times as fast as it would be the job of half an hour runs."""
+    page_bytes: int
+    """Of the log that the dashboard opens."""
+    page_opens: int
+    page_seconds: float
+    """For how long the dashboard follows."""
+    page_processes: int
+    page_keys: int
+    page_judged: int
 
 
 FULL = Scale(
@@ -49,6 +57,12 @@ FULL = Scale(
     notices=10_000,
     notice_sessions=100,
     job_speed=100.0,
+    page_bytes=10_000_000_000,
+    page_opens=40,
+    page_seconds=60.0,
+    page_processes=5000,
+    page_keys=200,
+    page_judged=3,
 )
 
 #: Says that the benchmarks work, and nothing about speed.
@@ -71,4 +85,10 @@ QUICK = Scale(
     notices=60,
     notice_sessions=6,
     job_speed=2000.0,
+    page_bytes=20_000_000,
+    page_opens=4,
+    page_seconds=1.0,
+    page_processes=20,
+    page_keys=5,
+    page_judged=1,
 )

@@ -17,6 +17,10 @@ from bench.measures import (
     http,
     listing,
     notify,
+    page_lighthouse,
+    page_log,
+    page_table,
+    page_terminal,
     places,
     rate,
     sampling,
@@ -53,7 +57,18 @@ MEASURES: dict[str, Callable[[Run], list[Figure]]] = {
     "tokens": tokens.measure,
     "places": places.measure,
     "chaos": chaos.measure,
+    "page-log": page_log.measure,
+    "page-table": page_table.measure,
+    "page-terminal": page_terminal.measure,
+    "page-lighthouse": page_lighthouse.measure,
 }
 
-#: What one process costs, in time and memory: `python -m bench table`.
-TABLE = ("rate", "terminal", "start", "first-byte", "exit", "notify", "flood", "held")
+#: Measures that are run together, each group with a table of its own in the documentation: what one process costs, in
+#: time and memory; what the dashboard does in a browser.
+GROUPS = {
+    "table": ("rate", "terminal", "start", "first-byte", "exit", "notify", "flood", "held"),
+    "dashboard": ("page-log", "page-table", "page-terminal", "page-lighthouse"),
+}
+
+#: What is run where nothing is named; a browser is not needed for it.
+USUAL = tuple(name for name in MEASURES if name not in GROUPS["dashboard"])

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import json
 import socket
 import time
+from collections.abc import Callable
 from typing import Any
 
 from websockets.asyncio.client import ClientConnection, connect
@@ -18,7 +20,7 @@ from bench.series import Series
 from holdfast.client import launch
 from holdfast.paths import Paths
 
-_RATE = 1000
+RATE = 1000
 #: Events are published in small groups, so that it is the daemon that is measured and not the publisher.
 _TICK = 0.01
 
@@ -29,7 +31,7 @@ def measure(run: Run) -> list[Figure]:
         pid = instance.pids[0]
         paths = instance.client.paths
         used, lost, lags = asyncio.run(_follow(paths, pid, followers, seconds))
-    name = f"{followers} WebSocket followers at {_RATE:,} events/s"
+    name = f"{followers} WebSocket followers at {RATE:,} events/s"
     lag = Series("lag", tuple(lags))
     return [
         Figure(f"{name}: events lost", lost, "", 0, 0),
@@ -40,7 +42,7 @@ def measure(run: Run) -> list[Figure]:
 
 async def _follow(paths: Paths, pid: int, followers: int, seconds: float) -> tuple[float, int, list[float]]:
     """Cores used, events lost over all followers, and the delay of one of them."""
-    count = int(seconds * _RATE)
+    count = int(seconds * RATE)
     lags: list[float] = []
     ready = [asyncio.Event() for _ in range(followers)]
     tasks = [asyncio.create_task(_hear(paths, count, ready[at], None if at else lags)) for at in range(followers)]
@@ -51,20 +53,29 @@ async def _follow(paths: Paths, pid: int, followers: int, seconds: float) -> tup
         if task.done():
             task.result()  # it could not even begin
     before, begun = cpu_seconds([pid]), time.monotonic()
-    await _publish(paths, count)
+    await publish(paths, count, "bench.x", _envelope)
     received = await asyncio.gather(*tasks)
     used = (cpu_seconds([pid]) - before) / (time.monotonic() - begun)
     return used, sum(count - one for one in received), lags
 
 
-async def _publish(paths: Paths, count: int) -> None:
-    begun = time.monotonic()
+async def publish(
+    paths: Paths,
+    count: int | None,
+    topic: str,
+    envelope: Callable[[int], dict[str, Any]],
+    is_over: Callable[[], bool] = lambda: False,
+) -> None:
+    """So many events, or until it is over, at the rate."""
+    begun, size = time.monotonic(), int(RATE * _TICK)
     async with connect("ws://localhost/api/pub", sock=_open(paths), compression=None) as pub:
-        for first in range(0, count, int(_RATE * _TICK)):
-            group = range(first, first + int(_RATE * _TICK))
-            frames = [{"_bus_relay": True, "topic": "bench.x", "envelope": _envelope(k)} for k in group]
+        for first in itertools.count(0, size) if count is None else range(0, count, size):
+            group = range(first, first + size)
+            frames = [{"_bus_relay": True, "topic": topic, "envelope": envelope(k)} for k in group]
             await pub.send(json.dumps(frames))
-            await asyncio.sleep(max(0.0, begun + (group.stop / _RATE) - time.monotonic()))
+            await asyncio.sleep(max(0.0, begun + (group.stop / RATE) - time.monotonic()))
+            if is_over():
+                return
 
 
 def _open(paths: Paths) -> socket.socket:

@@ -9,7 +9,7 @@ import pytest
 
 from bench import page
 from bench.figure import Figure, paired, ratio
-from bench.measures import MEASURES, TABLE
+from bench.measures import GROUPS, MEASURES, USUAL
 from bench.plot import plot
 from bench.report import document, number, table
 from bench.series import Series, interleave, quantile
@@ -99,5 +99,8 @@ def test_a_table_replaces_only_its_own_in_the_page(tmp_path: Path, monkeypatch: 
     assert "| two |" in after and "| one |" not in after
 
 
-def test_the_table_is_made_of_measures() -> None:
-    assert set(TABLE) <= set(MEASURES)
+def test_groups_are_made_of_measures_and_have_a_table_in_the_page() -> None:
+    for name, members in GROUPS.items():
+        assert set(members) <= set(MEASURES)
+        assert page.PAGE.read_text(encoding="utf-8").count(page.BEGIN[name]) == 1
+    assert set(USUAL) | set(GROUPS["dashboard"]) == set(MEASURES)

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from websockets.exceptions import ConnectionClosed, InvalidStatus
 
 import holdfast
 from tests.dashboard.page import Page, kill_daemon, open_page, send
@@ -301,3 +302,106 @@ def test_a_router_that_hangs_ends_with_the_daemon(home: Path) -> None:
     with holdfast.connect() as client:
         os.kill(client.status()["pid"], signal.SIGKILL)
     eventually(lambda: not os.path.exists(f"/proc/{pid}"))
+
+
+SOCKETS = """
+import os, time
+async def echo(socket):
+    await socket.send({"word": socket.parameters["word"], "query": socket.query, "pid": os.getpid(), "secrets": [
+        name for name in socket.headers if name in ("cookie", "authorization", "holdfast-secret")]})
+    async for message in socket:
+        await socket.send(message)
+async def fail(socket):
+    raise ValueError("no")
+async def leave(socket):
+    await socket.send("bye")
+async def block(socket):
+    await socket.send("blocked")
+    time.sleep(1000)
+async def flood(socket):
+    while True:
+        await socket.send("x" * 10000)
+router = {"WEBSOCKET /echo/{word}": echo, "WEBSOCKET /fail": fail, "WEBSOCKET /leave": leave,
+          "WEBSOCKET /block": block, "WEBSOCKET /flood": flood, "WEBSOCKET /die": lambda socket: os._exit(1),
+          "GET /pid": lambda request: os.getpid()}
+"""
+
+
+def test_a_router_has_websockets(instance: Path, page: Page) -> None:
+    write_plugin(instance, "talks", router=SOCKETS)
+    at = "/api/plugins/talks"
+    with page.socket(f"{at}/echo/a%20b?x=1") as ws, page.socket(f"{at}/echo/other") as other:
+        assert ws.subprotocol == "holdfast.v1"
+        said = json.loads(ws.recv(timeout=20))
+        assert (said["word"], said["query"], said["secrets"]) == ("a b", {"x": "1"}, [])
+        assert json.loads(other.recv(timeout=20))["pid"] == said["pid"] != os.getpid()
+        for message in ("text", b"\0\1", "", "é" * 100_000):
+            ws.send(message)
+            assert ws.recv(timeout=20) == message
+        assert page.ask("GET", f"{at}/pid").value == said["pid"]
+    for path, code, said in (("leave", 1000, ["bye"]), ("fail", 1011, [])):
+        with page.socket(f"{at}/{path}") as ws:
+            assert [ws.recv(timeout=20) for _ in said] == said
+            with pytest.raises(ConnectionClosed) as closed:
+                ws.recv(timeout=20)
+        assert closed.value.rcvd is not None and closed.value.rcvd.code == code, path
+
+
+def test_websockets_of_a_router_need_what_its_requests_need(instance: Path, page: Page) -> None:
+    write_plugin(instance, "talks", router=SOCKETS)
+    write_plugin(instance, "mute", router="x = 1")
+    at = "/api/plugins/talks/echo/x"
+    options: list[tuple[str, dict[str, Any], int]] = [
+        (at, {"additional_headers": {}}, 401),
+        (at, {"subprotocols": ["holdfast.v1"]}, 401),
+        (at, {"origin": "http://evil.example"}, 403),
+        ("/api/plugins/talks/nope", {}, 403),
+        ("/api/plugins/talks/pid", {}, 403),
+        ("/api/plugins/mute/echo/x", {}, 403),
+        ("/api/plugins/nope/echo/x", {}, 404),
+    ]
+    for path, changes, status in options:
+        with pytest.raises(InvalidStatus) as refused:
+            page.socket(path, **changes)
+        assert refused.value.response.status_code == status, path
+    with pytest.raises(InvalidStatus) as refused:
+        open_page("--read-only").socket(at)
+    assert refused.value.response.status_code == 403
+    leaving = open_page()
+    with leaving.socket(at) as ws:
+        ws.recv(timeout=20)
+        assert leaving.ask("POST", "/api/v1/dashboard/logout").status == 204
+        with pytest.raises(ConnectionClosed):
+            ws.recv(timeout=20)
+
+
+def test_a_websocket_that_hangs_floods_or_dies_harms_nothing(home: Path) -> None:
+    home.mkdir(mode=0o700, exist_ok=True)
+    (home / "config.toml").write_text("plugin_timeout = 2.0\n")
+    page = open_page()
+    write_plugin(home, "bad", router=SOCKETS)
+    write_plugin(home, "good", router=SOCKETS)
+    with page.socket("/api/plugins/good/echo/x") as good, page.socket("/api/plugins/bad/flood"):
+        good.recv(timeout=20)  # of the other, nothing is read
+        with holdfast.connect() as client:
+            daemon = client.status()["pid"]
+        pid = page.ask("GET", "/api/plugins/bad/pid").value
+        with page.socket("/api/plugins/bad/block") as ws:
+            assert ws.recv(timeout=20) == "blocked"
+            with pytest.raises(ConnectionClosed):
+                ws.recv(timeout=20)
+        eventually(lambda: not os.path.exists(f"/proc/{pid}"))
+        with page.socket("/api/plugins/bad/echo/x") as again:
+            assert json.loads(again.recv(timeout=20))["pid"] != pid
+            with page.socket("/api/plugins/bad/die") as ws, pytest.raises(ConnectionClosed):
+                ws.recv(timeout=20)
+            with pytest.raises(ConnectionClosed):
+                again.recv(timeout=20)
+        good.send("still here")
+        assert good.recv(timeout=20) == "still here"
+        with open(f"/proc/{daemon}/statm") as file:
+            assert int(file.read().split()[1]) * os.sysconf("SC_PAGESIZE") < 300 << 20
+        with holdfast.connect() as client:
+            client.set_plugin("good", False)
+        with pytest.raises(ConnectionClosed):
+            good.recv(timeout=20)

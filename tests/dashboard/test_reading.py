@@ -119,3 +119,67 @@ def test_a_page_makes_links_and_one_that_only_looks_does_not(page: Page) -> None
     assert looking.log_in().value["read_only"] is True
     assert looking.ask("POST", "/api/v1/dashboard/links", {}).status == 403
     assert Page(page.ask("POST", "/api/v1/dashboard/links", {}).value["link"]).log_in().value["read_only"] is False
+
+
+def seen(page: Page, topic: str, process: str) -> list[dict[str, Any]]:
+    reply = page.ask("GET", f"/api/v1/events?pattern={topic}&limit=1000")
+    assert reply.status == 200, reply
+    return [event for event in reply.value["events"] if event.get("id") == process or event.get("process") == process]
+
+
+def test_what_a_page_does_is_done_by_the_dashboard(page: Page) -> None:
+    with holdfast.connect("owner") as client:
+        process = client.run("sleep 100", session="owner").id
+        assert page.ask("POST", f"/api/v1/processes/{process}/kill", {"grace": 0}).status == 200
+        assert client.inspect(process).killed_by == "dashboard"
+        assert [one.data["killed_by"] for one in client.inbox(process=process)] == ["dashboard"]
+        assert page.ask("DELETE", f"/api/v1/processes/{process}").status == 204
+    (event,) = seen(page, "process.removed", process)
+    assert (event["by"], event["session"], event["name"]) == ("dashboard", "owner", None)
+
+
+def test_a_session_with_the_name_of_the_page_is_notified_as_well(page: Page) -> None:
+    with holdfast.connect("dashboard") as client:
+        process = client.run("sleep 100").id
+        assert page.ask("POST", f"/api/v1/processes/{process}/kill", {"grace": 0}).status == 200
+        assert [one.kind for one in client.inbox(process=process)] == ["completion"]
+
+
+def test_a_removed_process_is_an_event_once(page: Page) -> None:
+    with holdfast.connect("owner") as client:
+        process = client.run("true", name="short").id
+        client.wait(process)
+        assert seen(page, "process.removed", process) == []
+        client.remove(process)
+        (event,) = seen(page, "process.removed", process)
+        assert (event["by"], event["name"]) == ("owner", "short")
+        assert event["seq"] > max(one["seq"] for one in seen(page, "process.ended", process))
+
+
+def test_the_end_of_a_stall_and_of_a_question_are_events(page: Page) -> None:
+    with holdfast.connect("owner") as client:
+        process = client.run("read -p 'name? ' x; echo $x; read -p 'age? ' y; exec sleep 100", pty=True, stall=0.3).id
+        eventually(lambda: seen(page, "process.input_needed", process) and seen(page, "process.stalled", process))
+        assert seen(page, "process.input_over", process) == seen(page, "process.stall_over", process) == []
+        client.send(process, "Ada")
+        (over,) = eventually(lambda: seen(page, "process.input_over", process))
+        assert over["since"] == seen(page, "process.input_needed", process)[0]["since"]
+        (over,) = eventually(lambda: seen(page, "process.stall_over", process))
+        assert over["since"] == seen(page, "process.stalled", process)[0]["since"]
+        eventually(lambda: len(seen(page, "process.input_needed", process)) == 2)
+        client.kill(process, grace=0)
+        assert len(seen(page, "process.input_over", process)) == 1  # the end says that it does not ask any more
+
+
+def test_looking_into_an_inbox_delivers_nothing(page: Page) -> None:
+    with holdfast.connect("owner") as client:
+        process = client.run("true").id
+        at = "/api/v1/sessions/owner/inbox"
+        eventually(lambda: seen(page, "notification.queued", process))
+        for reader, query in ((page, "?peek=true"), (open_page("--read-only"), "")):
+            found = reader.ask("GET", f"{at}{query}").value["notifications"]
+            assert process in [one["process"] for one in found]
+        assert page.ask("GET", f"{at}?peek=true&take=true").status == 400
+        assert seen(page, "notification.delivered", process) == []
+        page.ask("GET", at)
+        assert len(eventually(lambda: seen(page, "notification.delivered", process))) == 1

@@ -34,6 +34,7 @@ NUMBERS = {
         "ACTIVE_SCREEN": ghostty.SCREEN,
         "CURSOR_VISIBLE": ghostty.CURSOR_VISIBLE,
         "TITLE": ghostty.TITLE,
+        "MODE": ghostty.MODE,
         "VT_GROUND": ghostty.GROUND,
     },
     "POINT_TAG": {"ACTIVE": ghostty.POINT_ACTIVE},
@@ -49,6 +50,7 @@ LAYOUTS = {
     "GhosttyPoint": ghostty.Point,
     "GhosttySizeReportSize": ghostty.WindowSize,
     "GhosttyDeviceAttributes": ghostty.Attributes,
+    "GhosttyTerminalModeConfig": ghostty.ModeValue,
 }
 
 SESSION = (
@@ -162,3 +164,14 @@ def test_what_is_no_snapshot_is_refused() -> None:
     for broken in (b"", b"x" * 100, terminal().snapshot()[:-10]):
         with pytest.raises(Unusable):
             Ghostty.restored(LIBRARY, broken)
+
+
+def test_modes_that_change_what_it_sends_are_named() -> None:
+    made = terminal()
+    assert made.picture().modes == []
+    made.feed(b"\x1b[?1h\x1b=\x1b[?1002;1006h\x1b[?2004h\x1b[?7l")
+    assert made.picture().modes == [1, 66, 1002, 1006, 2004]
+    restored = Ghostty.restored(LIBRARY, made.snapshot())
+    assert restored.picture(ansi=True).modes == [1, 66, 1002, 1006, 2004]
+    made.feed(b"\x1b[?1;1002;1006;2004l\x1b>")
+    assert made.picture().modes == []

@@ -76,7 +76,7 @@ def test_saved_is_on_disk(case: Case) -> None:
     async def work(store: Store) -> None:
         await store.save(process(1))
         assert in_store(case.path) == {process(1).id}
-        await store.remove([process(1).id])
+        await store.remove(process(1).id)
         assert in_store(case.path) == set()
 
     case.run(work)

@@ -1008,16 +1008,18 @@ class AsyncCalls(ClientState):
         listen: str | None = None,
         cert: str | None = None,
         key: str | None = None,
+        password: str | None = None,
     ) -> Message:
         """Make a link to the dashboard, which opens a page of the browser once; or end all pages.
 
         what: `open` makes a link; `close` ends all links and pages, and closes the TCP ports; `token` gives what a
-            program needs that publishes events and does nothing else.
+            program needs that publishes events and does nothing else; `password` sets the password.
         port: The port on 127.0.0.1. Default: the one that is open, else a free one.
         read_only: With `open`: a page that can only look.
         listen: With `open`: an IP address and a port for other machines. Needs `cert` and `key`.
         cert: The file with the certificate and its chain (PEM).
         key: The file with the key of the certificate (PEM).
+        password: With `password`: what a browser can log in with. An empty one removes it.
 
         Returns: link (with `open`: the link), url (the address of the dashboard; null after `close`), until (with
         `open`: until when the link can be used), token (with `token`: the token for publishing), is_built (whether
@@ -1026,7 +1028,15 @@ class AsyncCalls(ClientState):
         value, _ = await self._call(
             calls.Ask(
                 "dashboard",
-                {"what": what, "port": port, "read_only": read_only, "listen": listen, "cert": cert, "key": key},
+                {
+                    "what": what,
+                    "port": port,
+                    "read_only": read_only,
+                    "listen": listen,
+                    "cert": cert,
+                    "key": key,
+                    "password": password,
+                },
                 limit=60.0,
             )
         )

@@ -135,7 +135,7 @@ class ProcessAttributes:
     labels: dict[str, str]
     """Texts that the caller attached to it."""
     killed_by: str | None
-    """The session that ended it."""
+    """The session that ended it; `dashboard` for a page of the dashboard."""
     forced: bool | None
     """Whether SIGKILL was needed; null if it ended by itself."""
     exit_offset: int | None

@@ -18,6 +18,7 @@ import signal
 import sys
 import traceback
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 from urllib.parse import parse_qsl, unquote
@@ -48,13 +49,48 @@ class RouterRequest:
         return json.loads(self.body)
 
 
-class RouterTable:
-    """A router that is a table: `{"GET /status": function}`. A function returns JSON, bytes, or (status, JSON)."""
+class RouterSocket:
+    """What a function of a route `WEBSOCKET /path` gets: an open WebSocket. Iterating over it gives its messages."""
 
-    def __init__(self, table: Mapping[str, Callable[[RouterRequest], Any]]) -> None:
+    def __init__(self, scope: Any, parameters: dict[str, str], receive: Any, send: Any) -> None:
+        self.path: str = scope["path"]
+        self.parameters = parameters
+        self.query = _query(scope)
+        self.headers = _header_table(scope)
+        self._receive, self._send = receive, send
+
+    def __aiter__(self) -> RouterSocket:
+        return self
+
+    async def __anext__(self) -> str | bytes:
+        """Ends when the client has disconnected."""
+        message = await self._receive()
+        if message["type"] == "websocket.disconnect":
+            raise StopAsyncIteration
+        text: str | bytes = message["text"] if message.get("text") is not None else message["bytes"]
+        return text
+
+    async def send(self, message: Any) -> None:
+        """A text or bytes as they are; any other value as JSON."""
+        if isinstance(message, bytes):
+            await self._send({"type": "websocket.send", "bytes": message})
+        else:
+            text = message if isinstance(message, str) else json.dumps(message)
+            await self._send({"type": "websocket.send", "text": text})
+
+
+class RouterTable:
+    """A router that is a table: `{"GET /status": function}`. A function returns JSON, bytes, or (status, JSON).
+
+    `{"WEBSOCKET /ticks": function}`: a coroutine function, which has the WebSocket until it returns.
+    """
+
+    def __init__(self, table: Mapping[str, Callable[[Any], Any]]) -> None:
         self._routes = [(*_route(key), function) for key, function in table.items()]
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        if scope["type"] == "websocket":
+            await self._serve_socket(scope, receive, send)
         if scope["type"] != "http":
             return
         try:
@@ -68,6 +104,25 @@ class RouterTable:
         headers = [(b"content-type", media), (b"content-length", b"%d" % len(body))]
         await send({"type": "http.response.start", "status": status, "headers": headers})
         await send({"type": "http.response.body", "body": body})
+
+    async def _serve_socket(self, scope: Any, receive: Any, send: Any) -> None:
+        await receive()  # the request to connect
+        for method, pattern, function in self._routes:
+            if method == "WEBSOCKET" and (found := pattern.fullmatch(scope["path"])) is not None:
+                parameters = {name: unquote(value) for name, value in found.groupdict().items()}
+                await send({"type": "websocket.accept"})
+                code = 1000
+                try:
+                    await function(RouterSocket(scope, parameters, receive, send))
+                except OSError:
+                    return  # the client has disconnected
+                except Exception:  # noqa: BLE001 - a WebSocket that fails ends nothing but itself
+                    traceback.print_exc()
+                    code = 1011
+                with suppress(OSError):
+                    await send({"type": "websocket.close", "code": code})
+                return
+        await send({"type": "websocket.close"})  # refused
 
     async def _answer(self, scope: Any, receive: Any) -> tuple[int, Any]:
         path, methods = scope["path"], set()
@@ -95,9 +150,15 @@ async def _request(scope: Any, receive: Any, parameters: dict[str, str]) -> Rout
         body += message.get("body", b"")
         if not message.get("more_body") or len(body) > _MOST_BODY:
             break
-    query = dict(parse_qsl(scope["query_string"].decode("latin-1"), True))
-    headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
-    return RouterRequest(scope["method"], scope["path"], parameters, query, headers, body)
+    return RouterRequest(scope["method"], scope["path"], parameters, _query(scope), _header_table(scope), body)
+
+
+def _query(scope: Any) -> dict[str, str]:
+    return dict(parse_qsl(scope["query_string"].decode("latin-1"), True))
+
+
+def _header_table(scope: Any) -> dict[str, str]:
+    return {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
 
 
 async def _called(function: Callable[[RouterRequest], Any], request: RouterRequest) -> Any:
@@ -190,7 +251,7 @@ def main(arguments: list[str]) -> None:
     lower_priority("plugin", name)
     logging.getLogger("uvicorn.error").addHandler(logging.NullHandler())
     app = load(name, directory, file)
-    asyncio.run(serve_http(link, app))
+    asyncio.run(serve_http(link, app, _MOST_BODY))
     os._exit(0)
 
 

@@ -70,10 +70,13 @@ class HttpApp:
         socket = WebSocket(scope, receive, send)
         try:
             self._check(request, scope["subprotocols"])
-            found = self._routes.find("WEBSOCKET", request.raw_path)
-            request.prepare(*found)
-            assert found.route.serve_socket is not None
             with self._context.pages.connection(request.page, scope["state"]["abort"]):
+                if request.raw_path.startswith(plugin_routes.PREFIX):
+                    await plugin_routes.serve_socket(request, socket)
+                    return
+                found = self._routes.find("WEBSOCKET", request.raw_path)
+                request.prepare(*found)
+                assert found.route.serve_socket is not None
                 await found.route.serve_socket(request, socket)
         except ClientGone:
             return

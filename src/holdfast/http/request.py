@@ -183,7 +183,8 @@ class HttpRequest:
         resolved = self.context.sessions.resolve(session) if session is not None else None
         claimed = named if origin is not None else None
         send_data = send_data or _cannot_stream
-        return Call(resolved, send_data, taker, self._is_strict(), origin, None, claimed, receive_data)
+        client = "dashboard" if self.page is not None and session is None else None
+        return Call(resolved, send_data, taker, self._is_strict(), origin, None, claimed, receive_data, client)
 
     def find(self, name: str | None = None) -> HeldProcess:
         """The process that the path names, or `name`, among those that the caller sees.

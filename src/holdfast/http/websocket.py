@@ -71,6 +71,17 @@ class WebSocket:
         text: str | None = message.get("text")
         return text
 
+    async def receive_any(self) -> str | bytes:
+        """The next message. Raises ClientGone."""
+        message = await self._receive()
+        if message["type"] == "websocket.disconnect":
+            raise ClientGone
+        data: bytes | None = message.get("bytes")
+        return str(message.get("text") or "") if data is None else data
+
+    async def send_any(self, data: str | bytes) -> None:
+        await self._send({"type": "websocket.send", "text" if isinstance(data, str) else "bytes": data})
+
     async def send_text(self, text: str) -> None:
         await self._send({"type": "websocket.send", "text": text})
 

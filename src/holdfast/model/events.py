@@ -168,6 +168,7 @@ def of_change(before: HeldProcess | None, after: HeldProcess, now: float) -> lis
         if mark.ready:
             took = (mark.at or now) - (after.started_at or now)
             events += queued(of_process(after, "ready", f"ready:{after.run}", now, {"took": took}))
+    events += _over(before, after, now)
     if after.is_up and (stall := after.stall) is not None and (before is None or before.stall is None):
         events.append(_stalled(after, stall, now))
         events += queued(stall_notice(after, stall, now))
@@ -193,6 +194,11 @@ def of_change(before: HeldProcess | None, after: HeldProcess, now: float) -> lis
 def recovered(process: HeldProcess, by: str, now: float) -> Event:
     """A new daemon or a new keeper took over a running process."""
     return Event("process.recovered", now, {**_who(process), "pid": process.pid, "run": process.run, "by": by})
+
+
+def removed(process: HeldProcess, by: str | None, now: float) -> Event:
+    """Its record and its log are gone. `by`: the caller that asked for it; None where its time was over."""
+    return Event("process.removed", now, {**_who(process), "by": by})
 
 
 def output_sample(process: HeldProcess, streams: dict[str, dict[str, int]]) -> dict[str, Any]:
@@ -250,6 +256,19 @@ def _readiness(process: HeldProcess, mark: Readiness, now: float) -> Event:
 def _stalled(process: HeldProcess, stall: Stall, now: float) -> Event:
     fields = {"since": stall.since, "last_output_at": stall.last_output_at, "wait": stall.wait}
     return Event("process.stalled", now, {**_who(process), "run": process.run, **fields})
+
+
+def _over(before: HeldProcess | None, after: HeldProcess, now: float) -> list[Event]:
+    """The events of what this run was marked with before and is not any more."""
+    if before is None or not after.is_up or not _is_run_of(before, after):
+        return []
+    over: list[Event] = []
+    if (stall := before.stall) is not None and after.stall is None and stall.run == after.started_at:
+        over.append(Event("process.stall_over", now, {**_who(after), "run": after.run, "since": stall.since}))
+    need = before.need
+    if need is not None and need.run == after.started_at and (after.need is None or _is_new(after.need, need)):
+        over.append(Event("process.input_over", now, {**_who(after), "run": after.run, "since": need.since}))
+    return over
 
 
 def _is_new(need: InputNeed, before: InputNeed | None) -> bool:

@@ -70,10 +70,10 @@ class Http(Operation):
 class Dashboard(Operation):
     """Make a link to the dashboard, which opens a page of the browser once; or end all pages."""
 
-    what: Literal["open", "close", "token"] = field(
+    what: Literal["open", "close", "token", "password"] = field(
         "open",
         help="`open` makes a link; `close` ends all links and pages, and closes the TCP ports; `token` gives what a "
-        "program needs that publishes events and does nothing else.",
+        "program needs that publishes events and does nothing else; `password` sets the password.",
     )
     port: Integer | None = field(
         None, least=1, most=65535, help="The port on 127.0.0.1. Default: the one that is open, else a free one."
@@ -84,6 +84,9 @@ class Dashboard(Operation):
     )
     cert: Text | None = field(None, longest=4096, help="The file with the certificate and its chain (PEM).")
     key: Text | None = field(None, longest=4096, help="The file with the key of the certificate (PEM).")
+    password: Text | None = field(
+        None, longest=256, help="With `password`: what a browser can log in with. An empty one removes it."
+    )
 
     class Reply(Record):
         link: Text | None = field(help="With `open`: the link.")

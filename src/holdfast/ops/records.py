@@ -52,7 +52,7 @@ class ProcessFields(Record):
     cpu_seconds: Number | None = field(help="CPU time of its tree.")
     rss_bytes: Size | None = field(help="Memory of its tree.")
     labels: dict[str, Text] = field(help="Texts that the caller attached to it.")
-    killed_by: Text | None = field(help="The session that ended it.")
+    killed_by: Text | None = field(help="The session that ended it; `dashboard` for a page of the dashboard.")
     forced: Flag | None = field(help="Whether SIGKILL was needed; null if it ended by itself.")
     exit_offset: Size | None = field(help="The output offset at the exit; its descendants wrote the rest.")
     stale: Flag = field(help="Whether it has run for longer than the configured age.")
@@ -314,6 +314,10 @@ class ScreenFields(Record):
     rows: Integer = field()
     title: Text | None = field()
     alternate: Flag = field()
+    modes: list[Integer] = field(
+        help="DEC private modes that are set and change what a terminal sends: 1 cursor keys, 66 keypad, 9 and 1000 to "
+        "1016 mouse and focus, 2004 bracketed paste."
+    )
     at: Size = field(help="The output offset that the screen shows.")
     gap: Size | None = field(help="Output before this offset was not drawn; null if all was.")
 

@@ -108,6 +108,7 @@ class Inbox(Operation):
         help="Claim the notifications: no other client that claims receives them until they are acknowledged or this "
         "connection closes; over HTTP for a minute.",
     )
+    peek: Flag = field(False, help="Only look: the notifications do not count as delivered.")
     raw: Flag = field(False, help="Do not mask secrets in quoted output.")
     process: ProcessRef | None = field(None, help="Only those of this process.")
     since: Time | None = field(None, help="Only those of this unix time or later.")

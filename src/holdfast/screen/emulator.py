@@ -17,6 +17,8 @@ class Picture(NamedTuple):
     title: str
     alternate: bool
     """Whether the alternate screen is on, as in full-screen programs."""
+    modes: list[int]
+    """DEC private modes that are set and change what the terminal sends."""
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -26,6 +28,7 @@ class Picture(NamedTuple):
             "rows": self.rows,
             "title": self.title,
             "alternate": self.alternate,
+            "modes": self.modes,
         }
 
 

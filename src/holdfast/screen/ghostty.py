@@ -22,7 +22,7 @@ _CELL = 8, 16
 
 WRITE_PTY, XTVERSION, SIZE, COLOR_SCHEME, DEVICE_ATTRIBUTES = 1, 4, 6, 7, 8
 COLOR_FOREGROUND, COLOR_BACKGROUND, IMAGE_LIMIT, SCROLLBACK_MAX_LINES, CONTINUATION_MAX = 11, 12, 15, 28, 31
-COLS, ROWS, CURSOR_X, CURSOR_Y, SCREEN, CURSOR_VISIBLE, TITLE, GROUND = 1, 2, 3, 4, 6, 7, 12, 38
+COLS, ROWS, CURSOR_X, CURSOR_Y, SCREEN, CURSOR_VISIBLE, TITLE, MODE, GROUND = 1, 2, 3, 4, 6, 7, 12, 37, 38
 POINT_ACTIVE, PLAIN, VT, RETAIN_CONTINUATION = 0, 0, 1, 1
 
 _FOREGROUND, _BACKGROUND = (0xCC, 0xCC, 0xCC), (0, 0, 0)
@@ -83,6 +83,12 @@ class Attributes(c.Structure):
     )
 
 
+class ModeValue(c.Structure):
+    _fields_ = (("mode", c.c_uint16), ("value", c.c_bool))
+
+
+#: Modes that change what the terminal sends: cursor keys, keypad, mouse and focus, pasted text.
+SENDING_MODES = (1, 66, 9, 1000, 1002, 1003, 1004, 1005, 1006, 1015, 1016, 2004)
 _NO_STYLE = "\x1b[0m"
 #: A reply to a query for keyboard flags would mean that they are supported. Programs do without a reply.
 _KEYBOARD = re.compile(rb"\x1b\[\?\d+u")
@@ -183,6 +189,7 @@ class Ghostty:
             rows=rows,
             title=self._title(),
             alternate=bool(self._get(SCREEN, c.c_int())),
+            modes=[mode for mode in SENDING_MODES if self._is_set(mode)],
         )
 
     def snapshot(self) -> bytes:
@@ -239,6 +246,11 @@ class Ghostty:
             return ""
         title = c.string_at(text.ptr, text.len).decode(errors="replace")
         return "".join([character for character in title if character.isprintable()])
+
+    def _is_set(self, mode: int) -> bool:
+        found = ModeValue(mode)
+        _check(self._lib.get(self._handle, MODE, c.byref(found)), f"mode {mode}")
+        return bool(found.value)
 
     def _get(self, key: int, value: Any) -> Any:
         _check(self._lib.get(self._handle, key, c.byref(value)), f"get {key}")

@@ -105,9 +105,9 @@ class Store:
         """As change, with the next commit or a moment later."""
         self._put_later([RowChange(no_process(), None, tuple(happened), (edit,))])
 
-    async def remove(self, ids: Iterable[ProcessId]) -> None:
+    async def remove(self, process_id: ProcessId, happened: Sequence[Event] = ()) -> None:
         """Gone from disk when it returns. Raises DiskFull."""
-        await self._commit([RowChange(process_id, None) for process_id in ids], again=False)
+        await self._commit([RowChange(process_id, None, tuple(happened))], again=False)
 
     def save_soon(self, process: HeldProcess, happened: Sequence[Event] = ()) -> None:
         """On disk with the next commit or a moment later, and tried again for as long as the disk is full."""

@@ -12,9 +12,17 @@ from uvicorn.server import ServerState
 from holdfast.wire.worker import WorkerLink
 
 
-async def serve_http(link: WorkerLink, app: Any) -> None:
-    """Serve an ASGI application until the daemon closes the link."""
-    config = Config(app, http=HttpToolsProtocol, ws="none", lifespan="off", log_config=None, access_log=False)
+async def serve_http(link: WorkerLink, app: Any, longest_message: int | None = None) -> None:
+    """Serve an ASGI application until the daemon closes the link. WebSockets are served with `longest_message` only."""
+    common: dict[str, Any] = {"http": HttpToolsProtocol, "lifespan": "off", "log_config": None, "access_log": False}
+    if longest_message is None:
+        config = Config(app, ws="none", **common)
+    else:
+        from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
+
+        config = Config(
+            app, ws=WebSocketsSansIOProtocol, ws_max_size=longest_message, ws_per_message_deflate=False, **common
+        )
     config.load()
     state = ServerState()
     loop = asyncio.get_running_loop()

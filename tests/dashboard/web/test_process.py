@@ -123,6 +123,24 @@ def test_a_terminal_shows_its_screen_and_takes_what_is_typed(tab: Page) -> None:
     assert inspect(process)["status"] == "running"
 
 
+def test_a_page_that_attaches_late_sends_the_keys_that_the_program_chose(tab: Page) -> None:
+    modes = r"printf '\033[?1h\033[?2004h'; stty -icanon -echo; echo ready"
+    process = start(f"{modes}; head -c 3 | od -An -c; head -c 13 | od -An -c; sleep 1000", "-t", "--name", "modes")
+    eventually(lambda: b"ready" in run_cli("screen", process).stdout)
+    go(tab, f"/processes/{process}/terminal")
+    expect(tab.locator(".terminal-who")).to_contain_text("Attached")
+    text = tab.get_by_label("Screen as text")
+    tab.keyboard.press("ArrowUp")
+    expect(text).to_contain_text("033   O   A")
+    tab.evaluate(
+        "() => { const data = new DataTransfer(); data.setData('text/plain', 'x');"
+        " document.querySelector('.xterm-helper-textarea')"
+        ".dispatchEvent(new ClipboardEvent('paste', {clipboardData: data, bubbles: true})); }"
+    )
+    expect(text).to_contain_text("033   [   2   0   0   ~   x 033   [   2   0   1   ~")
+    run_cli("kill", process)
+
+
 def test_the_past_of_a_terminal_is_replayed(tab: Page) -> None:
     process = start("echo first; sleep 0.4; clear; echo second; sleep 1000", "-t", "--name", "past")
     eventually(lambda: b"second" in run_cli("screen", process).stdout)

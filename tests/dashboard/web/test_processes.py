@@ -65,6 +65,18 @@ def test_two_browsers_and_the_command_line_agree(browser: Browser, tab: Page) ->
     other.context.close()
 
 
+def test_a_row_goes_when_its_process_is_removed_elsewhere(browser: Browser, tab: Page) -> None:
+    process = start("true", "--name", "gone")
+    run_cli("wait", process)
+    other = open_tab(browser)
+    other.route("**/api/v1/glance", lambda route: route.fulfill(json={"processes": [], "unknown": []}))
+    go(other, "/processes")
+    expect(other.locator(row(process))).to_be_visible()
+    run_cli("rm", process)
+    expect(other.locator(row(process))).to_have_count(0)
+    other.context.close()
+
+
 def test_many_are_killed_only_when_their_number_is_typed(tab: Page) -> None:
     found = [start("sleep 1001", "--name", f"bulk-{number}") for number in range(3)]
     go(tab, "/processes")

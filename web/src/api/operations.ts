@@ -121,7 +121,7 @@ export const typePassword = (id: string, password: string) =>
 
 export const sessions = (signal?: AbortSignal) => getJSON<{ sessions: Session[] }>(`${V1}/sessions`, {}, signal);
 export const inbox = (session: string, signal?: AbortSignal) =>
-  getJSON<{ notifications: Notification[] }>(`${inSession(session)}/inbox`, { limit: 200, raw: false }, signal);
+  getJSON<{ notifications: Notification[] }>(`${inSession(session)}/inbox`, { limit: 200, peek: true }, signal);
 export const acknowledge = (session: string, ids: string[]) =>
   postJSON<{ acked: string[] }>(`${inSession(session)}/inbox/ack`, { ids });
 export const renameSession = (session: string, to: string) => postJSON<object>(`${inSession(session)}/rename`, { to });

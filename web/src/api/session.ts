@@ -49,7 +49,7 @@ export async function signIn(): Promise<DashboardSession> {
   const key = new URLSearchParams(location.hash.slice(1)).get("key");
   if (key !== null) {
     history.replaceState(history.state, "", location.pathname + location.search);
-    return login(key);
+    return login({ key });
   }
   if (secret === null) keep(await askOtherTabs());
   try {
@@ -66,15 +66,23 @@ export async function signIn(): Promise<DashboardSession> {
   }
 }
 
-async function login(key: string): Promise<DashboardSession> {
-  const answer = await fetch("/api/v1/dashboard/login", {
+const LOGIN = "/api/v1/dashboard/login";
+
+/** Whether a password is set: it can be typed in the place of a link. */
+export async function hasPassword(): Promise<boolean> {
+  const answer = await fetch(LOGIN);
+  return answer.ok && ((await answer.json()) as { password: boolean }).password;
+}
+
+export async function login(proof: { key: string } | { password: string }): Promise<DashboardSession> {
+  const answer = await fetch(LOGIN, {
     method: "POST",
     headers: { "Content-Type": "application/json" },
-    body: JSON.stringify({ key }),
+    body: JSON.stringify(proof),
   });
   if (!answer.ok) {
     // The link was opened before, in a tab that is still there.
-    if (secret !== null) return whoAmI();
+    if (secret !== null && "key" in proof) return whoAmI();
     throw await problemOf(answer);
   }
   const session = (await answer.json()) as Login;

@@ -30,6 +30,10 @@ export function changeOf(event: HoldfastEvent): Change | null {
       return { needs_input: { since: event.since, prompt: event.prompt, secret: event.secret } };
     case "process.stalled":
       return { stalled: true, stall_data: { since: event.since, last_output_at: event.last_output_at } };
+    case "process.stall_over":
+      return { stalled: false, stall_data: null };
+    case "process.input_over":
+      return { needs_input: null };
     case "process.restarting":
       return { status: "restarting", restart_at: event.restart_at as number, needs_input: null, stalled: false };
     case "process.ended":

@@ -14,13 +14,16 @@ import { Store } from "./store";
 /** Everything but samples of output, which come once a second from every process that writes. */
 const PATTERN =
   "process.started process.ready process.not_ready process.input_needed process.attached process.detached " +
-  "process.stalled process.deadline process.queued process.restarting process.ended process.match " +
-  "process.recovered process.transferred notification.* approval.* session.* sink.* place.* daemon.* watch.*";
+  "process.stalled process.stall_over process.input_over process.deadline process.queued process.restarting " +
+  "process.ended process.removed process.match process.recovered process.transferred notification.* approval.* " +
+  "session.* sink.* place.* daemon.* watch.*";
 const REFRESH_INTERVAL = 1000;
 /** Rows that come onto the screen are read after this time: while it is scrolled they are too many. */
 const SOON = 60;
 /** At most this many are read again in one request. */
 const REFRESH_BATCH = 100;
+/** Components are drawn again after changes at most this often, however many events come. */
+const DRAW_INTERVAL = 100;
 /** Samples of the use of CPU that a row shows. */
 const HISTORY = 24;
 
@@ -35,7 +38,7 @@ export interface Snapshot {
 }
 
 const all = new Map<string, Process>();
-export const processes = new Store<Snapshot>({ version: 0, members: 0, all });
+export const processes = new Store<Snapshot>({ version: 0, members: 0, all }, DRAW_INTERVAL);
 export const link = new Store<Link>("connecting");
 /** Whether all pages have been read at least once; or why that failed. */
 export const loaded = new Store<boolean>(false);
@@ -172,8 +175,14 @@ function applyAll(batch: HoldfastEvent[]): void {
       isChanged = true;
     }
     if (!event.type.startsWith("process.") || typeof event.id !== "string") continue;
-    const change = changeOf(event);
     const before = all.get(event.id);
+    if (event.type === "process.removed") {
+      isChanged = all.delete(event.id) || isChanged;
+      dirty.delete(event.id);
+      if (isRefreshing) removed.add(event.id);
+      continue;
+    }
+    const change = changeOf(event);
     if (before === undefined && event.type !== "process.started" && event.type !== "process.queued") continue;
     // An older event than the object itself: pages that were read later have it already.
     if (before?.ended_at && event.type !== "process.started" && event.ts < before.ended_at) continue;
@@ -196,6 +205,8 @@ function publish(isNew: boolean): void {
 
 let beat = 0;
 let isRefreshing = false;
+/** Removed while a refresh was under way: what that says of them is old. */
+const removed = new Set<string>();
 
 /** Reads again what changed, rows on the screen first; of a storm of others only some. */
 async function refresh(): Promise<void> {
@@ -212,11 +223,12 @@ async function refresh(): Promise<void> {
   try {
     const { processes: found, unknown } = await glance(ids, HISTORY);
     for (const listener of measured) listener(found);
-    putAll(found);
+    putAll(found.filter((process) => !removed.has(process.id)));
     dropRows(unknown);
   } catch {
     for (const id of ids) dirty.add(id);
   } finally {
     isRefreshing = false;
+    removed.clear();
   }
 }

@@ -1,11 +1,18 @@
-/** A value that components can subscribe to. Many changes in one frame are one notification. */
+/**
+ * A value that components can subscribe to. Changes in one task are one notification; with an interval in milliseconds
+ * there is at most one in that time. The first change after a pause is notified at once.
+ */
 import { useSyncExternalStore } from "react";
 
 export class Store<T> {
   private listeners = new Set<() => void>();
   private scheduled = false;
+  private notified = -Infinity;
 
-  constructor(private value: T) {}
+  constructor(
+    private value: T,
+    private readonly interval = 0,
+  ) {}
 
   readonly get = (): T => this.value;
 
@@ -23,10 +30,15 @@ export class Store<T> {
   private changed(): void {
     if (this.scheduled) return;
     this.scheduled = true;
-    queueMicrotask(() => {
-      this.scheduled = false;
-      for (const listener of this.listeners) listener();
-    });
+    const wait = this.notified + this.interval - performance.now();
+    if (wait > 0) setTimeout(() => this.notify(), wait);
+    else queueMicrotask(() => this.notify());
+  }
+
+  private notify(): void {
+    this.scheduled = false;
+    if (this.interval) this.notified = performance.now();
+    for (const listener of this.listeners) listener();
   }
 }
 

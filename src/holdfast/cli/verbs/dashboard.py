@@ -22,6 +22,7 @@ VERB = Verb(
         "dashboard [--print | --no-open] [--read-only] [--port N] [--json]",
         "dashboard --listen IP:PORT --cert FILE --key FILE [--print | --no-open] [--read-only] [--json]",
         "dashboard --print-token [--json]",
+        "dashboard --set-password",
         "dashboard --stop",
         "dashboard plugins [--enable NAME | --disable NAME] [--json]",
     ],
@@ -33,6 +34,9 @@ VERB = Verb(
         tab and of the daemon, for 30 days. A link with --read-only opens a page that can only look.
 
         Other machines reach it with --listen, which needs a certificate for TLS; without one it is refused.
+
+        --set-password asks on the terminal for a password, with which browsers log in without a link. An empty one
+        removes it.
 
         --print-token prints HOLDFAST_BUS_URL and HOLDFAST_BUS_TOKEN for a program that publishes events: its token can
         do nothing else.
@@ -54,6 +58,7 @@ VERB = Verb(
         Option("--cert", metavar="FILE", help="The certificate and its chain, in PEM form."),
         Option("--key", metavar="FILE", help="The key of the certificate, without a password."),
         Option("--print-token", help="Print the address and the token for a program that publishes events."),
+        Option("--set-password", help="Set the password that browsers can log in with; it is asked for."),
         Option("--stop", help="End all pages, and stop listening."),
         Option("--enable", metavar="NAME", help="With plugins: enable this one."),
         Option("--disable", metavar="NAME", help="With plugins: disable this one."),
@@ -81,11 +86,15 @@ def run(given: Given) -> int:
             raise BadValue("--enable and --disable go with plugins", next="holdfast dashboard plugins")
     opens = given.print or given.no_open or given.read_only or given.listen or given.cert or given.key
     if is_plugins:
-        if opens or given.stop or given.print_token or given.port is not None:
+        if opens or given.stop or given.print_token or given.set_password or given.port is not None:
             raise BadValue("dashboard plugins takes --enable NAME, --disable NAME and --json alone", next=given.usage)
         return _plugins(given)
-    if sum((given.stop, given.print_token, bool(opens or given.port is not None))) > 1:
-        raise BadValue("--stop and --print-token go alone", next=given.usage)
+    if sum((given.stop, given.print_token, given.set_password, bool(opens or given.port is not None))) > 1:
+        raise BadValue("--stop, --print-token and --set-password go alone", next=given.usage)
+    if given.set_password:
+        if given.json:
+            raise BadValue("--set-password prints no JSON", next=given.usage)
+        return _set_password()
     if given.listen is not None and given.port is not None:
         raise BadValue("--port is for 127.0.0.1", next="give the port in --listen IP:PORT")
     if given.listen is None and (given.cert or given.key):
@@ -105,6 +114,31 @@ def run(given: Given) -> int:
         if not given.print:
             _open(given, reply)
     return 0
+
+
+def _set_password() -> int:
+    password = _typed("new password for the dashboard, not shown; empty for none: ")
+    if password and _typed("the same again: ") != password:
+        raise BadValue("the two differ", next="holdfast dashboard --set-password")
+    _ask({"what": "password", "password": password})
+    console.say("the password is set" if password else "no password is set; links work as before")
+    return 0
+
+
+def _typed(question: str) -> str:
+    from getpass import getpass
+
+    try:
+        with open("/dev/tty", "rb"):
+            pass
+        typed = getpass(question)
+    except (OSError, EOFError):
+        raise BadValue("a password is typed on a terminal, and there is none", next="call it in a terminal") from None
+    try:
+        typed.encode()
+    except UnicodeEncodeError:
+        raise BadValue("the password is not valid UTF-8", next="holdfast dashboard --set-password") from None
+    return typed
 
 
 def _plugins(given: Given) -> int:

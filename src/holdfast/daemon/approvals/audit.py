@@ -66,10 +66,10 @@ def note_operator(context: DaemonContext, call: Call, ask: Operation) -> asyncio
     if not foreign:
         return None
     ids, sessions = [process.id for process in foreign], sorted({process.meta.session for process in foreign})
-    if ask.traits.frequent and not context.audit.is_new(ask.op, call.owner, *ids):
+    if ask.traits.frequent and not context.audit.is_new(ask.op, call.by, *ids):
         return None
     named = {"processes": ids[:_MOST_NAMED], "sessions": sessions[:_MOST_NAMED]}
-    return asyncio.ensure_future(context.store.change(entry(f"operator.{ask.op}", by=call.owner, **named)))
+    return asyncio.ensure_future(context.store.change(entry(f"operator.{ask.op}", by=call.by, **named)))
 
 
 def _targets(context: DaemonContext, ask: Operation) -> Iterable[HeldProcess]:

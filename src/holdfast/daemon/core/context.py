@@ -159,6 +159,7 @@ class Call:
     __slots__ = (
         "session",
         "claimed",
+        "client",
         "is_strict",
         "is_bound",
         "is_gated",
@@ -180,7 +181,10 @@ class Call:
         pid: int | None = None,
         claimed: str | None = None,
         receive_data: Callable[[], Awaitable[bytes]] | None = None,
+        client: str | None = None,
     ) -> None:
+        #: What the client is called where it speaks for no session: `dashboard`.
+        self.client = client
         #: The session that the client speaks for.
         self.session = session
         #: The session that a bound client said it speaks for: to the client, a name of its own session.
@@ -208,6 +212,18 @@ class Call:
     def owner(self) -> str:
         """The session whose processes are the caller's own."""
         return self.session or "default"
+
+    @property
+    def by(self) -> str:
+        """The name of the caller in events and in the audit log."""
+        return self.client or self.owner
+
+    def ends(self, session: str) -> str | None:
+        """The name of the caller in the record of the end of a process of this session.
+
+        None where a page would be taken for the session itself, which is not notified of what it ended.
+        """
+        return self.session if self.client in (None, session) else self.client
 
     def sees(self, session: str) -> bool:
         """Whether the caller may see what belongs to this session."""

@@ -12,6 +12,7 @@ from holdfast.daemon.core.supervisor import applied, asker, run_of
 from holdfast.daemon.notices.objects import keep_output
 from holdfast.daemon.workers import sink_messages
 from holdfast.errors import from_keeper
+from holdfast.model.events import removed
 from holdfast.model.lifecycle import StopAsked, StopReason, end_signal, exit_code, reason
 from holdfast.model.process import HeldProcess, ProcessId
 from holdfast.places.keeper_link import Refused
@@ -120,8 +121,11 @@ def result(
     }
 
 
-async def forget(context: DaemonContext, process_id: ProcessId) -> None:
-    """Remove a process that has ended, with its log. Raises NotNow while a descendant still writes to its output."""
+async def forget(context: DaemonContext, process_id: ProcessId, by: str | None = None) -> None:
+    """Remove a process that has ended, with its log. `by`: who asked for it; None where its time was over.
+
+    Raises NotNow while a descendant still writes to its output.
+    """
     async with context.supervisor.turn(process_id):
         await keep_output(context, process_id)
         await sink_messages.keep_output(context, process_id)
@@ -130,7 +134,8 @@ async def forget(context: DaemonContext, process_id: ProcessId) -> None:
                 await context.places.forget(process)
         except Refused as refused:
             raise from_keeper(refused.code, refused.message) from refused
-        await context.store.remove([process_id])
+        happened = [removed(process, by, time.time())] if process is not None else []
+        await context.store.remove(process_id, happened)
         context.registry.drop(process_id)
         context.inputs.forget(process_id)
         context.stop_commands.forget(process_id)

@@ -117,7 +117,7 @@ def _named(context: DaemonContext, call: Call, named: str) -> ApprovalRecord:
 def _by(call: Call, by: str | None) -> str:
     if by is not None and not (by and by.isprintable()):
         raise BadValue("by must be a printable text: who decided")
-    return by or call.owner
+    return by or call.by
 
 
 def _is_open(approval: ApprovalRecord) -> bool:

@@ -26,7 +26,7 @@ async def kill(context: DaemonContext, call: Call, ask: Kill) -> Message:
         works = [_signal(context, process, ask.signal) for process in targets]
     else:
         grace = _grace(context, ask.grace)
-        works = [ending.end(context, process, call.session, "killed", grace) for process in targets]
+        works = [ending.end(context, process, call.ends(process.meta.session), "killed", grace) for process in targets]
     results = await asyncio.gather(*works)
     return {
         "results": [
@@ -39,7 +39,8 @@ async def restart(context: DaemonContext, call: Call, ask: Restart) -> Message:
     """Replies when it runs again, with the same id and spec. Repeated with the same `run`, it is the same restart."""
     process = context.registry.identify(ask.process)
     async with commands.restarting(context, call, ask, process, ask.run):
-        process = await restarting.restart(context, process, call.session, ask.run, _grace(context, ask.grace))
+        by = call.ends(process.meta.session)
+        process = await restarting.restart(context, process, by, ask.run, _grace(context, ask.grace))
     return {"process": context.show(process)}
 
 
@@ -58,7 +59,7 @@ async def remove(context: DaemonContext, call: Call, ask: Remove) -> Message:
         if process.id in awaited:
             raise NotNow(f"another process waits for the result of {process.id}", next="holdfast queue")
     for process_id in processes:
-        await ending.forget(context, process_id)
+        await ending.forget(context, process_id, call.by)
     return {"removed": list(processes)}
 
 
@@ -70,7 +71,7 @@ async def _remove_all(context: DaemonContext, call: Call, ask: Remove) -> list[P
     for process in list(context.registry.all.values()):
         if process.has_ended and call.sees(process.meta.session):
             try:
-                await ending.forget(context, process.id)
+                await ending.forget(context, process.id, call.by)
                 removed.append(process.id)
             except (NotNow, NotFound):  # a descendant writes, or another caller has removed it or runs it again
                 continue

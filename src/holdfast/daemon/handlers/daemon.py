@@ -80,6 +80,11 @@ async def dashboard(context: DaemonContext, call: Call, ask: Dashboard) -> Messa
 
     reply: Message = dict.fromkeys(("link", "url", "until", "token"))
     reply["is_built"] = is_built(context.settings.dashboard_files)
+    if (ask.password is not None) != (ask.what == "password"):
+        raise BadValue("a password goes with what=password, and is needed there")
+    if ask.password is not None:
+        await context.pages.set_password(ask.password)
+        return reply
     if ask.what == "close":
         await context.pages.close()
         await context.tcp.shut()

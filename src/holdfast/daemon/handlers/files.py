@@ -153,7 +153,7 @@ async def _check(context: DaemonContext, call: Call, where: CopyPlace, commands:
         if judged.action == "allow" and call.is_strict:
             judged = await context.gate.text(command, where.directory)
         if judged.action != "allow":
-            fields = {"by": call.owner, "place": where.place.name, "command": _printable(command)}
+            fields = {"by": call.by, "place": where.place.name, "command": _printable(command)}
             await context.audit.note("gate.denied", **fields, rule=judged.rule, why=judged.why)
             raise gate.denied("policy", judged.why, judged.rule)
 
@@ -178,7 +178,7 @@ def _top_name(begin: bytes) -> str:
 
 def _note(context: DaemonContext, call: Call, where: CopyPlace, what: str, reply: Message) -> None:
     process = where.process.id if where.process is not None else None
-    fields = {"by": call.owner, "place": where.place.name, "process": process}
+    fields = {"by": call.by, "place": where.place.name, "process": process}
     context.audit.note_soon(what, **fields, path=_printable(reply["path"]))
 
 

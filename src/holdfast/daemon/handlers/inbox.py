@@ -20,6 +20,8 @@ from holdfast_keeper import failpoints
 async def handle(context: DaemonContext, call: Call, ask: Inbox) -> Message:
     """The pending notices; with `wait`, once there is one or the time is over. Reading acknowledges nothing."""
     session = context.current_name(ask.session) or call.owner
+    if ask.take and ask.peek:
+        raise BadValue("take and peek exclude each other", next="leave one of them out")
     taker, wait = call.taker if ask.take else None, ask.wait
     most = context.settings.wait_limit
     granted = min(wait, most) if most > 0 else wait
@@ -32,7 +34,8 @@ async def handle(context: DaemonContext, call: Call, ask: Inbox) -> Message:
     found = (await _pending(context, session, taker, granted, is_wanted))[: ask.limit]
     if taker is not None:
         context.inbox.take(found, taker)
-    shown = await objects.handed_out(context, found, session, taker, "inbox", ask.raw)
+    how = None if ask.peek else "inbox"
+    shown = await objects.handed_out(context, found, session, taker, how, ask.raw)
     if shown:
         failpoints.reach("notice-shown")
     clamped = granted if granted < wait else None

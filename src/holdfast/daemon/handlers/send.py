@@ -40,7 +40,7 @@ async def handle(context: DaemonContext, call: Call, ask: Send) -> Message:
         _answered(context, process, data)
         if ask.secret:
             session = process.meta.session
-            await context.audit.note("secret.typed", by=call.owner, process=process.id, session=session)
+            await context.audit.note("secret.typed", by=call.by, process=process.id, session=session)
     except Refused as refused:
         if refused.code != "ended":
             raise from_keeper(refused.code, refused.message) from refused

@@ -51,7 +51,7 @@ async def end_session(context: DaemonContext, call: Call, ask: EndSession) -> Me
     to = _heir(context, ask, session)
     ending, _ = end_with_session(context.registry.running(), session)
     results = await asyncio.gather(
-        *(end(context, process, call.session, "session_end", context.settings.grace) for process in ending)
+        *(end(context, process, call.ends(session), "session_end", context.settings.grace) for process in ending)
     )
     closed = await context.sessions.close(session, to, [process.id for process in ending])
     return {

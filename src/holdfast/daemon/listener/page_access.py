@@ -1,24 +1,27 @@
 """Who may use the dashboard in a browser: one-time keys, and the sessions that they begin.
 
 A key is in the link that `holdfast dashboard` prints. The page exchanges it for a cookie and a secret, and needs both
-from then on: browsers send a cookie to every port of this machine, so it proves nothing alone. All of them are kept as
-hashes in a file, so that they outlive the daemon.
+from then on: browsers send a cookie to every port of this machine, so it proves nothing alone. Where the user has set a
+password, it does the same as a key, as often as it is typed. All of them are kept as hashes in a file, so that they
+outlive the daemon.
 """
 
 from __future__ import annotations
 
 import asyncio
 import hashlib
+import hmac
 import os
 import secrets
 import time
+import unicodedata
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 from holdfast import files, light_json
 from holdfast.daemon.core.log import note
-from holdfast.errors import Denied, DiskFull
+from holdfast.errors import BadValue, Denied, DiskFull
 
 #: Seconds in which a link must be opened.
 KEY_TIME = 600.0
@@ -27,6 +30,14 @@ SESSION_TIME = 30 * 86400.0
 _MOST_KEYS = 50
 _MOST_SESSIONS = 200
 _HEX = frozenset("0123456789abcdef")
+#: Characters of a password.
+SHORTEST_PASSWORD, LONGEST_PASSWORD = 8, 256
+#: For scrypt: 32 MiB and about a tenth of a second for each attempt.
+_COST, _BLOCK = 1 << 15, 8
+#: Wrong passwords from one address, and from all of them, before an attempt has to wait.
+_FREE_ATTEMPTS, _MOST_ATTEMPTS = 5, 60
+_FIRST_PAUSE, _LONGEST_PAUSE = 2.0, 900.0
+_MOST_ADDRESSES = 1000
 
 
 class PageKey(NamedTuple):
@@ -45,6 +56,54 @@ class PageSession(NamedTuple):
     read_only: bool
     began: float
     until: float
+    by_password: bool = False
+
+
+class PagePassword(NamedTuple):
+    """The hash of a password, and what it was made with. Both are hexadecimal."""
+
+    salt: str
+    hash: str
+
+
+class TooManyAttempts(Denied):
+    """Wrong passwords were tried; the next attempt can be made in `seconds`."""
+
+    def __init__(self, seconds: float) -> None:
+        super().__init__("too many wrong passwords", next=f"try again in {seconds:.0f} s, or: holdfast dashboard")
+        self.seconds = seconds
+
+
+class PasswordAttempts:
+    """How many wrong passwords came from which address, and from all of them. It is in memory only."""
+
+    def __init__(self) -> None:
+        #: The count, and when the next attempt may be made.
+        self._failed: dict[str, tuple[int, float]] = {}
+        self._recent: list[float] = []
+
+    def check(self, address: str, now: float) -> None:
+        """Raises TooManyAttempts."""
+        pause = self._failed.get(address, (0, 0.0))[1] - now
+        self._recent = [at for at in self._recent if at > now - 60.0]
+        if len(self._recent) >= _MOST_ATTEMPTS:
+            pause = max(pause, self._recent[0] + 60.0 - now)
+        if pause > 0:
+            raise TooManyAttempts(max(1.0, pause))
+
+    def begin(self, address: str, now: float) -> None:
+        """Counted as wrong until it is known to be right: attempts at the same time cannot get around the limit."""
+        count = self._failed.pop(address, (0, 0.0))[0] + 1
+        pause = min(_FIRST_PAUSE * 2.0 ** min(count - _FREE_ATTEMPTS, 20), _LONGEST_PAUSE)
+        self._failed[address] = count, now + pause if count >= _FREE_ATTEMPTS else 0.0
+        while len(self._failed) > _MOST_ADDRESSES:
+            del self._failed[next(iter(self._failed))]
+        self._recent.append(now)
+
+    def succeed(self, address: str) -> None:
+        self._failed.pop(address, None)
+        if self._recent:
+            self._recent.pop()
 
 
 class LoggedIn(NamedTuple):
@@ -61,6 +120,10 @@ class PageAccess:
         self._instance = ""
         self._keys: dict[str, PageKey] = {}
         self._sessions: dict[tuple[str, str], PageSession] = {}
+        self._password: PagePassword | None = None
+        self._attempts = PasswordAttempts()
+        #: One attempt at a time: each takes memory and a core.
+        self._hashing = asyncio.Lock()
         #: How to cut the open WebSockets of each page.
         self._connections: dict[PageSession, set[Callable[[], object]]] = {}
 
@@ -98,16 +161,64 @@ class PageAccess:
             found, now = self._keys.pop(_hash(key), None), time.time()
             if found is None or found.until <= now:
                 raise Denied("this link was used before, or is too old", next="holdfast dashboard")
-            self._sessions = {name: one for name, one in self._sessions.items() if one.until > now}
-            while len(self._sessions) >= _MOST_SESSIONS:
-                del self._sessions[next(iter(self._sessions))]
-            known = {one.cookie for one in self._sessions.values()}
-            cookie = next((one for one in cookies if _hash(one) in known), None) or secrets.token_urlsafe(32)
-            secret = secrets.token_urlsafe(32)
-            session = PageSession(_hash(cookie), _hash(secret), found.read_only, now, now + SESSION_TIME)
-            self._sessions[session.cookie, session.secret] = session
+            return await self._begin(cookies, found.read_only, by_password=False)
+
+    @property
+    def has_password(self) -> bool:
+        self._read()
+        return self._password is not None
+
+    async def set_password(self, password: str) -> None:
+        """Set it, or remove it where it is empty. Pages that were opened with another one end. On disk when it returns.
+
+        Raises BadValue, DiskFull.
+        """
+        if password and len(password) < SHORTEST_PASSWORD:
+            raise BadValue(f"the password needs {SHORTEST_PASSWORD} characters or more", next="choose a longer one")
+        salt = os.urandom(16)
+        made = PagePassword(salt.hex(), await asyncio.to_thread(_slow_hash, password, salt)) if password else None
+        async with self._lock:
+            self._read()
+            self._password = made
+            ended = [one for one in self._sessions.values() if one.by_password]
+            self._sessions = {name: one for name, one in self._sessions.items() if not one.by_password}
             await self._write()
-            return LoggedIn(cookie, secret, session)
+            for session in ended:
+                self._cut(session)
+
+    async def log_in_with_password(self, password: str, address: str, cookies: list[str]) -> LoggedIn:
+        """Raises Denied for a wrong password, and TooManyAttempts."""
+        async with self._hashing:
+            self._read()
+            kept, now = self._password, time.monotonic()
+            if kept is None:
+                raise Denied("no password is set", next="holdfast dashboard --set-password")
+            self._attempts.check(address, now)
+            self._attempts.begin(address, now)
+            found = await asyncio.shield(asyncio.to_thread(_slow_hash, password, bytes.fromhex(kept.salt)))
+            if not hmac.compare_digest(found, kept.hash):
+                note("dashboard-wrong-password", address=address)
+                raise Denied("the password is wrong", next="type it again, or open a link: holdfast dashboard")
+            self._attempts.succeed(address)
+        async with self._lock:
+            self._read()
+            if self._password != kept:  # it was changed meanwhile
+                raise Denied("the password is wrong", next="type it again, or open a link: holdfast dashboard")
+            return await self._begin(cookies, read_only=False, by_password=True)
+
+    async def _begin(self, cookies: list[str], read_only: bool, by_password: bool) -> LoggedIn:
+        """A new session, on disk. To be called with the lock."""
+        now = time.time()
+        self._sessions = {name: one for name, one in self._sessions.items() if one.until > now}
+        while len(self._sessions) >= _MOST_SESSIONS:
+            del self._sessions[next(iter(self._sessions))]
+        known = {one.cookie for one in self._sessions.values()}
+        cookie = next((one for one in cookies if _hash(one) in known), None) or secrets.token_urlsafe(32)
+        secret = secrets.token_urlsafe(32)
+        session = PageSession(_hash(cookie), _hash(secret), read_only, now, now + SESSION_TIME, by_password)
+        self._sessions[session.cookie, session.secret] = session
+        await self._write()
+        return LoggedIn(cookie, secret, session)
 
     def find(self, cookies: list[str], offered: list[str]) -> PageSession | None:
         """The session of one of these cookies and one of these secrets."""
@@ -171,12 +282,14 @@ class PageAccess:
         except (OSError, ValueError, TypeError, KeyError, RecursionError) as broken:
             note("dashboard-file-unreadable", why=broken)  # links and sessions in it are lost: new ones can be made
         self._instance = kept.get("instance") or os.urandom(6).hex()
+        self._password = kept.get("password")
         self._keys = {one.key: one for one in kept.get("keys", ())}
         self._sessions = {(one.cookie, one.secret): one for one in kept.get("sessions", ())}
 
     async def _write(self) -> None:
         kept = {
             "instance": self._instance,
+            "password": self._password._asdict() if self._password is not None else None,
             "keys": [one._asdict() for one in self._keys.values()],
             "sessions": [one._asdict() for one in self._sessions.values()],
         }
@@ -194,16 +307,34 @@ def _checked(kept: Any) -> dict[str, Any]:
     instance = kept["instance"]
     if not (isinstance(instance, str) and len(instance) == 12 and set(instance) <= _HEX):
         raise ValueError("no instance")
+    password = kept.get("password")
     return {
         "instance": instance,
+        "password": PagePassword(_hex(password["salt"]), _hex(password["hash"])) if password is not None else None,
         "keys": [PageKey(str(one["key"]), bool(one["read_only"]), float(one["until"])) for one in kept["keys"]],
         "sessions": [
             PageSession(
-                str(one["cookie"]), str(one["secret"]), bool(one["read_only"]), float(one["began"]), float(one["until"])
+                str(one["cookie"]),
+                str(one["secret"]),
+                bool(one["read_only"]),
+                float(one["began"]),
+                float(one["until"]),
+                bool(one.get("by_password")),
             )
             for one in kept["sessions"]
         ],
     }
+
+
+def _hex(text: Any) -> str:
+    """Raises ValueError, TypeError."""
+    return bytes.fromhex(text).hex()
+
+
+def _slow_hash(password: str, salt: bytes) -> str:
+    """The same for a password that another keyboard composes in another way."""
+    data = unicodedata.normalize("NFC", password).encode("utf-8", "surrogatepass")
+    return hashlib.scrypt(data, salt=salt, n=_COST, r=_BLOCK, p=1, maxmem=2 * 128 * _COST * _BLOCK).hex()
 
 
 def _hash(text: str) -> str:

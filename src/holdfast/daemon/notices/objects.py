@@ -19,14 +19,23 @@ _AT_ONCE = 50
 
 
 async def handed_out(
-    context: DaemonContext, notices: list[Notice], session: str, taker: object | None, how: str, is_raw: bool = False
+    context: DaemonContext,
+    notices: list[Notice],
+    session: str,
+    taker: object | None,
+    how: str | None,
+    is_raw: bool = False,
 ) -> list[Message]:
-    """Their objects, without those that do not belong to the session any more when the output was read."""
+    """Their objects, without those that do not belong to the session any more when the output was read.
+
+    `how` they are delivered; None where the caller only looks.
+    """
     shown = await notification_objects(context, notices, is_raw)
     left = context.inbox.still(notices, context.sessions.resolve(session))
     ids = {notice.id for notice in left}
     context.inbox.give_back(taker, [notice.id for notice in notices if notice.id not in ids])
-    context.inbox.mark_delivered(left, how)
+    if how is not None:
+        context.inbox.mark_delivered(left, how)
     return [one for one in shown if one["id"] in ids]
 
 

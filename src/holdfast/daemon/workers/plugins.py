@@ -1,7 +1,7 @@
 """Workers for the routers of plugins: `python -m holdfast.dashboard.plugin_worker`, a process for each plugin.
 
-Each HTTP request gets a connection of its own, as with the MCP worker. A process that gives no answer in time is ended;
-the next request starts another one, after a pause that grows while they keep failing.
+Each HTTP request and each WebSocket gets a connection of its own, as with the MCP worker. A process that gives no
+answer in time is ended; the next request starts another one, after a pause that grows while they keep failing.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import socket
 import time
 from collections.abc import AsyncIterator, Mapping
 from typing import TypeAlias
@@ -16,11 +17,13 @@ from typing import TypeAlias
 from holdfast.daemon.core.log import note
 from holdfast.daemon.workers.worker import Worker, WorkerLaunch
 from holdfast.dashboard.plugins import Plugin
-from holdfast.errors import HoldfastError, Unreachable
+from holdfast.errors import HoldfastError, NotNow, Unreachable
 
 Connection: TypeAlias = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
 _TRIES = 3
+#: WebSockets that one plugin has open.
+_MOST_SOCKETS = 100
 #: Failures in a row after which there is a pause before the next start.
 _PATIENT_FAILURES = 3
 _PAUSE = 1.0
@@ -43,6 +46,7 @@ class PluginWorker(Worker):
         #: Times in a row that the process died or gave no answer.
         self._failures = 0
         self._begins_at = 0.0
+        self._sockets = 0
 
     def launch(self) -> WorkerLaunch:
         return WorkerLaunch(("-P", "-m", "holdfast.dashboard.plugin_worker", *self._arguments))
@@ -50,15 +54,31 @@ class PluginWorker(Worker):
     @contextlib.asynccontextmanager
     async def connection(self) -> AsyncIterator[Connection]:
         """A connection for one request. Raises Unreachable while there is a pause, and when it does not stay up."""
-        pause = self._begins_at - time.monotonic()
-        if self.pid is None and pause > 0:
-            raise Unreachable(f"the router of the {self.name} keeps failing", next=f"try again in {pause:.0f} s")
+        self._check_pause()
         with self.in_use():
-            reader, writer = await self._connected()
+            reader, writer = await asyncio.open_connection(sock=await self._connected())
             try:
                 yield reader, writer
             finally:
                 writer.close()
+
+    @contextlib.asynccontextmanager
+    async def socket_connection(self) -> AsyncIterator[socket.socket]:
+        """A connection for one WebSocket; the caller closes it. Raises as `connection`, and NotNow for too many."""
+        self._check_pause()
+        if self._sockets >= _MOST_SOCKETS:
+            raise NotNow(f"the {self.name} has {_MOST_SOCKETS} open WebSockets", next="close some of them")
+        self._sockets += 1
+        try:
+            with self.in_use():
+                yield await self._connected()
+        finally:
+            self._sockets -= 1
+
+    def _check_pause(self) -> None:
+        pause = self._begins_at - time.monotonic()
+        if self.pid is None and pause > 0:
+            raise Unreachable(f"the router of the {self.name} keeps failing", next=f"try again in {pause:.0f} s")
 
     def answered(self) -> None:
         self._failures = 0
@@ -81,10 +101,10 @@ class PluginWorker(Worker):
             self._end(run)
             run.kill()
 
-    async def _connected(self) -> Connection:
+    async def _connected(self) -> socket.socket:
         for _ in range(_TRIES):
             with contextlib.suppress(OSError):
-                return await asyncio.open_connection(sock=await self.connect())
+                return await self.connect()
         raise Unreachable(f"the router of the {self.name} does not stay up", next="see daemon.log")
 
 

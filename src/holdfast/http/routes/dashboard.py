@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import ipaddress
+import math
 import os
 import pwd
 import socket
 from typing import TYPE_CHECKING
 
-from holdfast.errors import Denied
+from holdfast.daemon.listener.page_access import LONGEST_PASSWORD, TooManyAttempts
+from holdfast.errors import BadValue, Denied
 from holdfast.http.guard import cookies_of
 from holdfast.http.request import HttpRequest
 from holdfast.http.responses import HttpRefusal, Response, json_response
@@ -24,9 +27,12 @@ _NEXT = "open a new link: holdfast dashboard"
 
 
 class DashboardLogin(Operation):
-    """Exchange the key of a link for a cookie and a secret, once."""
+    """Exchange the key of a link, once, or the password for a cookie and a secret."""
 
-    key: Text = field(longest=256, help="What stands behind `#key=` in the link.")
+    key: Text | None = field(None, longest=256, help="What stands behind `#key=` in the link.")
+    password: Text | None = field(
+        None, longest=LONGEST_PASSWORD, help="Instead of a key: what was set by `holdfast dashboard --set-password`."
+    )
 
     class Reply(Record):
         secret: Text = field(help="Goes with every request in the header `Holdfast-Secret`, beside the cookie.")
@@ -35,6 +41,15 @@ class DashboardLogin(Operation):
         version: Text = field(help="The release of the daemon.")
 
     traits = Traits(route="POST /dashboard/login", http_name="logIn")
+
+
+class DashboardLoginWays(Operation):
+    """How a browser can log in, beside links."""
+
+    class Reply(Record):
+        password: Flag = field(help="Whether a password is set.")
+
+    traits = Traits(reads=True, route="GET /dashboard/login", http_name="getLoginWays")
 
 
 class DashboardSession(Operation):
@@ -81,11 +96,20 @@ async def make_link(request: HttpRequest) -> Response:
 async def log_in(request: HttpRequest) -> Response:
     ask = DashboardLogin.read(await request.fields())
     pages = request.context.pages
+    if (ask.key is None) == (ask.password is None):
+        raise BadValue("give the key of a link, or the password", next=_NEXT)
     await _check_user(request)
+    cookies = cookies_of(request.headers, pages.cookie_name)
     try:
-        opened = await pages.log_in(ask.key, cookies_of(request.headers, pages.cookie_name))
+        if ask.password is not None:
+            opened = await pages.log_in_with_password(ask.password, _network(request), cookies)
+        else:
+            opened = await pages.log_in(str(ask.key), cookies)
+    except TooManyAttempts as refused:
+        after = (("retry-after", str(math.ceil(refused.seconds))),)
+        raise HttpRefusal(429, "denied", refused.message, next=str(refused.next), headers=after) from None
     except Denied as refused:
-        raise HttpRefusal(401, "denied", refused.message, next=_NEXT) from None
+        raise HttpRefusal(401, "denied", refused.message, next=refused.next or _NEXT) from None
     reply = {
         "secret": opened.secret,
         "read_only": opened.session.read_only,
@@ -96,6 +120,22 @@ async def log_in(request: HttpRequest) -> Response:
     return json_response(reply, headers=(_cookie(request, opened.cookie, life),))
 
 
+def _network(request: HttpRequest) -> str:
+    """Where attempts are counted together: an address, or the part of an IPv6 address that one client has alone."""
+    client = request.scope.get("client")
+    try:
+        address = ipaddress.ip_address(client[0] if client else "")
+    except ValueError:
+        return "local"
+    if isinstance(address, ipaddress.IPv6Address) and address.ipv4_mapped is None:
+        return str(ipaddress.ip_network((address, 64), strict=False))
+    return str(address)
+
+
+async def login_ways(request: HttpRequest) -> Response:
+    return json_response({"password": request.context.pages.has_password})
+
+
 async def _check_user(request: HttpRequest) -> None:
     """The link is an argument of the browser's command, which other users can see: it is of no use to them."""
     client, server = request.scope.get("client"), request.scope.get("server")
@@ -103,7 +143,7 @@ async def _check_user(request: HttpRequest) -> None:
         return
     uid = await asyncio.to_thread(foreign_client, tuple(client), tuple(server))
     if uid is not None:
-        raise HttpRefusal(403, "denied", "this link belongs to another user", next=_NEXT)
+        raise HttpRefusal(403, "denied", "this dashboard belongs to another user", next=_NEXT)
 
 
 async def session(request: HttpRequest) -> Response:
@@ -142,9 +182,10 @@ ROUTES = [
     operation_route(
         DashboardLogin,
         log_in,
-        errors=(413, 415, 507),
+        errors=(413, 415, 429, 507),
         about="No token is needed. The reply sets the cookie. See docs/dashboard.md.",
     ),
+    operation_route(DashboardLoginWays, login_ways, about="No token is needed."),
     operation_route(
         DashboardLink,
         make_link,

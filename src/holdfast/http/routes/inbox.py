@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 #: For how long notifications that were taken with a page are kept from others.
 _LEASE = 60.0
-_PAGE_ONLY, _STREAM_ONLY = ("wait", "limit", "raw", "process", "since"), ("window",)
+_PAGE_ONLY, _STREAM_ONLY = ("wait", "limit", "raw", "peek", "process", "since"), ("window",)
 
 
 class InboxQuery(Inbox):
@@ -58,6 +58,8 @@ async def inbox(request: HttpRequest) -> Response:
     _refuse(request, _STREAM_ONLY, f"a stream: Accept: {EVENT_STREAM}")
     lease = object()
     ask = {**request.query, "session": _session(request)}
+    if request.is_read_only:
+        ask["peek"] = True
     try:
         return json_response(await request.while_connected(request.ask("inbox", ask, taker=lease)))
     finally:

@@ -82,13 +82,17 @@ export function textOf(event: HoldfastEvent): string {
       return `${field("reason")}${event.exit_code !== null ? `, exit code ${field("exit_code")}` : ""}`;
     case "process.input_needed":
       return `${event.secret ? "asks for a secret: " : "asks: "}${field("prompt")}`;
+    case "process.stall_over":
+    case "process.input_over":
+      return typeof event.since === "number" ? `after ${duration(event.ts - event.since)}` : "";
     case "process.match":
       return `${field("output")}${Number(event.count) > 1 ? ` (${field("count")} lines)` : ""}`;
     case "process.transferred":
       return `from ${field("was")} to ${field("session")}`;
     case "process.attached":
     case "process.detached":
-      return event.by ? `by ${field("by")}` : "a terminal";
+    case "process.removed":
+      return event.by ? `by ${field("by")}` : event.type === "process.removed" ? "its time was over" : "a terminal";
     case "notification.queued":
       return `${field("kind")}, for ${field("session")}`;
     case "notification.delivered":

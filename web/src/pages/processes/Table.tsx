@@ -1,6 +1,6 @@
 /** The table: only rows on the screen exist, whatever the number of processes. */
 import { useWindowVirtualizer } from "@tanstack/react-virtual";
-import { useEffect, useLayoutEffect, useRef, useState } from "react";
+import { useCallback, useEffect, useLayoutEffect, useRef, useState } from "react";
 import { useIsPhone } from "../../components/useIsPhone";
 import { processes, watchRows } from "../../feed/processes";
 import { useStore } from "../../feed/store";
@@ -19,6 +19,10 @@ const HEADS: { key: SortKey; label: string; className: string }[] = [
   { key: "memory", label: "Memory", className: "cell-memory number" },
   { key: "age", label: "Age", className: "cell-age number" },
 ];
+
+/** Pixels of the window that are kept free above and below the row with the cursor: the header and the bar cover them. */
+const ABOVE = 96;
+const BELOW = 64;
 
 interface TableProps {
   items: Item[];
@@ -41,17 +45,23 @@ export function Table({ items, view, selected, cursor, onSort, onSelect, onSelec
     estimateSize: (index) => (items[index]?.kind === "group" ? 36 : rowHeight),
     overscan: 8,
     scrollMargin: margin,
-    scrollPaddingStart: 96,
-    scrollPaddingEnd: 64,
-    getItemKey: (index) => {
-      const item = items[index]!;
-      return item.kind === "row" ? item.id : `group ${item.label}`;
-    },
+    // Another function would have all rows measured anew.
+    getItemKey: useCallback(
+      (index: number) => {
+        const item = items[index]!;
+        return item.kind === "row" ? item.id : `group ${item.label}`;
+      },
+      [items],
+    ),
   });
+  // What is above the table comes and goes.
   useLayoutEffect(() => {
-    const top = (body.current?.getBoundingClientRect().top ?? 0) + scrollY;
-    if (Math.abs(top - margin) > 1) setMargin(top);
-  });
+    const measure = () => setMargin(Math.round((body.current?.getBoundingClientRect().top ?? 0) + scrollY));
+    const observer = new ResizeObserver(measure);
+    observer.observe(document.body);
+    measure();
+    return () => observer.disconnect();
+  }, []);
   useEffect(() => virtual.measure(), [virtual, rowHeight, items]);
 
   const shown = virtual.getVirtualItems();
@@ -66,7 +76,9 @@ export function Table({ items, view, selected, cursor, onSort, onSelect, onSelec
     if (cursor === null) return;
     const index = items.findIndex((item) => item.kind === "row" && item.id === cursor);
     if (index < 0) return;
-    virtual.scrollToIndex(index, { align: "auto" });
+    // Not `scrollToIndex`: it lays the page out again in every frame until the scroll has settled.
+    const place = virtual.measurementsCache[index];
+    if (place) scrollTo(0, Math.max(place.end + BELOW - innerHeight, Math.min(scrollY, place.start - ABOVE)));
     requestAnimationFrame(() =>
       body.current?.querySelector<HTMLElement>(`[data-id="${cursor}"] .row-link`)?.focus({ preventScroll: true }),
     );

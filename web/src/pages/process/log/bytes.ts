@@ -31,6 +31,12 @@ export class LogBytes {
     return this.read({ from, bytes: most, wait }, signal);
   }
 
+  /** Reads what a window around this byte will need, while it is not known yet how long the log is. */
+  async prefetch(offset: number, signal: AbortSignal): Promise<void> {
+    const first = Math.max(0, Math.floor((offset - CHUNK) / CHUNK));
+    await this.fill(first, first + 3, signal).catch(() => undefined);
+  }
+
   /** The bytes from `from` to `to`, or to the end; reads what is not here. */
   async window(from: number, to: number, signal: AbortSignal): Promise<Piece> {
     const first = Math.floor(Math.max(from, this.dropped) / CHUNK);

@@ -131,7 +131,8 @@ export function useLog(id: string, stream: string, isLive: boolean, at: number |
     const run = async () => {
       let from = log.total;
       if (window === null || isFollowing) {
-        await log.next(0, 0, 0, stop.signal);
+        const ahead = isFollowing || at === null ? null : log.prefetch(at, stop.signal);
+        await Promise.all([log.next(0, 0, 0, stop.signal), ahead]);
         from = log.total;
         setExtent({ total: log.total, dropped: log.dropped });
         if (isFollowing) await showEnd();

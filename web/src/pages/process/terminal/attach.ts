@@ -30,8 +30,9 @@ interface Control {
 export function restoring(shown: Screen): string {
   const { row, col, visible } = shown.cursor as { row: number; col: number; visible: boolean };
   const enter = shown.alternate ? "\x1b[?1049h" : "";
+  const modes = shown.modes.map((mode) => `\x1b[?${mode}h`).join("");
   const hidden = visible ? "\x1b[?25h" : "\x1b[?25l";
-  return `\x1bc${enter}${shown.lines.join("\x1b[0m\r\n")}\x1b[0m\x1b[${row + 1};${col + 1}H${hidden}`;
+  return `\x1bc${enter}${shown.lines.join("\x1b[0m\r\n")}\x1b[0m\x1b[${row + 1};${col + 1}H${hidden}${modes}`;
 }
 
 export class Attachment {
