@@ -25,6 +25,7 @@ from bench.measures import (
     start,
     terminal,
     tokens,
+    tui,
     watch,
     watching,
 )
@@ -51,6 +52,7 @@ MEASURES: dict[str, Callable[[Run], list[Figure]]] = {
     "watching": watching.measure,
     "watch": watch.measure,
     "tokens": tokens.measure,
+    "tui": tui.measure,
     "places": places.measure,
     "chaos": chaos.measure,
 }

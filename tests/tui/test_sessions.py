@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 
 import holdfast
 from tests.agent.endpoint import Endpoint, Say, call
-from tests.agent.stage import Conversation
+from tests.agent.stage import Conversation, configure
 from tests.tui.stage import Stage, on_stage
+
+ACP_PROGRAM = str(Path(__file__).parents[1] / "agent/acp_program.py")
 
 
 def _job(go: Path, code: int = 0) -> Say:
@@ -132,6 +135,27 @@ def test_without_a_model_a_message_says_how_to_set_one_up(home: Path) -> None:
         await ui.sees("no model is configured", "--setup", timeout=60)
 
     on_stage(act)
+
+
+def test_a_session_whose_agent_is_another_program(home: Path, endpoint: Endpoint, tmp_path: Path) -> None:
+    program = [sys.executable, ACP_PROGRAM, str(tmp_path)]
+    configure(home, endpoint, acp={"mine": {"command": program}})
+
+    async def act(ui: Stage) -> None:
+        await ui.sees("no process yet")
+        await ui.press("ctrl+n")
+        await ui.sees("● a model (holdfast)", "○ mine", "○ claude-code", "○ codex")
+        await ui.press("down")
+        await ui.sees("● mine")
+        await ui.press(*["backspace"] * 20)
+        await ui.type("P\n")
+        await ui.sees("P · mine · no agent yet", "write to the agent")
+        await ui.type("call make\n")
+        await ui.sees("> call make", "▸ execute  make", "read 1 lines", "P · mine · idle", timeout=60)
+        await ui.press("escape", "o")
+        await ui.sees("result of make")
+
+    on_stage(act, size=(110, 30))
 
 
 def test_two_sessions_side_by_side(home: Path, endpoint: Endpoint) -> None:

@@ -37,11 +37,12 @@ _RESTART_DELAY = 0.2
 class AgentFront:
     """One session, for one front end. `client` is a free one: a held command cannot speak for the user."""
 
-    def __init__(self, client: AsyncClient, session: str) -> None:
-        """Raises BadValue for an invalid session."""
+    def __init__(self, client: AsyncClient, session: str, acp: str | None = None) -> None:
+        """`acp`: the program that is the agent of a new session. Raises BadValue for an invalid session."""
         self._client = client
         self._home = client.paths.home
         self.session = session
+        self._acp = acp
         self.path = session_log.path_of(self._home, session)
 
     @property
@@ -112,7 +113,14 @@ class AgentFront:
                 return
         if since is None:
             since = await self._client.publish("agent.open", {"session": self.session}) - 1
-        command = [sys.executable, "-m", "holdfast.agent", self.session, str(since)]
+        command = [
+            sys.executable,
+            "-m",
+            "holdfast.agent",
+            self.session,
+            str(since),
+            *([self._acp] if self._acp else []),
+        ]
         labels = {LABEL: self.session}
         started = await self._client.run(
             command,

@@ -743,6 +743,42 @@ class SyncCalls(ClientState):
         )
         return int(value["seq"])
 
+    def request_approval(
+        self,
+        *,
+        asker: bool = False,
+        approval_wait: float | None = None,
+        call: str,
+        command: str,
+        why: str,
+        cwd: str = "",
+    ) -> Approval:
+        """Ask the user whether an agent may do something that holdfast does not run itself. Returns when it is approved.
+
+        asker: The caller asks the approver itself: the error then holds the request.
+        approval_wait: Seconds to wait for a decision, at most 300.
+        call: Identifies the action: a repeated request is the same.
+        command: What the agent wants to do, as the user sees it.
+        why: Why the user is asked.
+        cwd: The directory in which it would be done.
+        """
+        from holdfast.client.approval import Approval
+
+        value, _ = self._call(
+            calls.Ask(
+                "request_approval",
+                {
+                    "asker": asker,
+                    "approval_wait": approval_wait,
+                    "call": call,
+                    "command": command,
+                    "why": why,
+                    "cwd": cwd,
+                },
+            )
+        )
+        return Approval(value["approval"])
+
     def approve(self, approval: str | Approval, scope: str = "once", *, by: str | None = None) -> Approval:
         """Approve a request.
 

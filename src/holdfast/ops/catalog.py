@@ -59,6 +59,7 @@ _ALL: tuple[type[Operation], ...] = (
     events.Events,
     events.Publish,
     approvals.Approvals,
+    approvals.RequestApproval,
     approvals.Approve,
     approvals.Deny,
     approvals.ApprovalShown,

@@ -102,7 +102,7 @@ class SessionView(Vertical):
         self.is_live = path is not None
         self.conversation = ConversationBlocks()
         self._tail = LogTail(path) if path is not None else None
-        self._front = AgentFront(feed.client, info.name) if path is not None else None
+        self._front = AgentFront(feed.client, info.name, info.acp) if path is not None else None
         self._is_due = False
         self._retry = ""
         self._reading = asyncio.Lock()
@@ -213,7 +213,8 @@ class SessionView(Vertical):
     def say_doing(self) -> None:
         """What the agent does, above the box."""
         state = self.info.state
-        model = f"{self.conversation.model} · " if self.conversation.model else ""
+        name = self.conversation.model or self.info.acp
+        model = f"{name} · " if name else ""
         text = {"working": f"● working {state.why}", "idle": f"idle {state.why}"}.get(state.phase, "no agent yet")
         text = self._retry or text
         self.query_one("#doing", Static).update(Content(paint.clean(f"{self.session} · {model}{text.strip()}")))

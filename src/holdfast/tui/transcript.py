@@ -89,7 +89,7 @@ class Transcript(LinesView):
 
     def _lines(self, block: TranscriptBlock) -> Drawn:
         """The lines of a block, drawn once for each state of it."""
-        key = (self.inner_width, self.is_dark, block.is_folded, block.status, len(block.text))
+        key = (self.inner_width, self.is_dark, block.is_folded, block.status, block.head, len(block.text))
         known = self._drawn.get(block)
         if known is None or known[0] != key:
             known = key, draw_block(block, self.inner_width, self.is_dark, self.app.console)
