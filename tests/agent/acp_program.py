@@ -65,7 +65,7 @@ class ScriptedAgent:
         note("prompts", session=session_id, text=text)
         self._stop.clear()
         for line in text.splitlines():
-            name, _, rest = line.partition(" ")
+            name, rest = [*line.split(" ", 1), ""][:2]
             command = getattr(self, f"do_{name}", None)
             if command is not None:
                 await command(session_id, rest)

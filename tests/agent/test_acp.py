@@ -247,7 +247,7 @@ def test_hostile_messages_of_a_program_end_nothing(home: Path, tmp_path: Path) -
         "                  {'sessionUpdate': 'tool_call_update', 'toolCallId': 'c', 'status': 'completed',\n"
         "                   'content': [3, {}, {'type': 'diff'}, {'type': 'content'}]},\n"
         "                  {'sessionUpdate': 'agent_message_chunk', 'content': 5},\n"
-        "                  {'sessionUpdate': 'agent_message_chunk', 'content': {'type': 'text', 'text': 'a\\x1b[2J'}}):\n"
+        "                  {'sessionUpdate': 'agent_message_chunk', 'content': {'type': 'text', 'text': 'a\\x1b'}}):\n"
         "            send({'method': 'session/update', 'params': {'sessionId': 'x', 'update': u}})\n"
         "        for n, (name, p) in enumerate([('fs/read_text_file', {'path': 'rel'}), ('fs/read_text_file', []),\n"
         "                ('terminal/create', {}), ('session/request_permission', {}), ('no/such', None)]):\n"
@@ -257,7 +257,7 @@ def test_hostile_messages_of_a_program_end_nothing(home: Path, tmp_path: Path) -
     )
     talk = Conversation(home, "A", f"{sys.executable} {script}")
     home.mkdir(exist_ok=True, mode=0o700)
-    assert talk.say("hello") == "a\x1b[2J"
+    assert talk.say("hello") == "a\x1b"
     assert "refused to go on" in talk.of("error")[0].content["message"]
     assert fault_of(conversation.messages(talk.entries)) is None
 

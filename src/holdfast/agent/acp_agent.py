@@ -211,12 +211,13 @@ class AcpAgent(SessionAgent):
         if refused.code == AUTH_REQUIRED or any(mark in said.lower() for mark in _LOGIN_MARKS):
             self._is_over = True  # the next agent has the environment of the user
             return HoldfastError(f"{name} needs a login: {said}", next=self._login_step())
-        return HoldfastError(
-            f"{name} failed: {said}", next="send the message again, or look at: holdfast ps --session agents"
-        )
+        again = f"if it has no login, {self._choice.login}; then" if self._choice.login and not self._session else ""
+        return HoldfastError(f"{name} failed: {said}", next=f"{again} send the message again".strip())
 
     def _login_step(self) -> str:
-        """What the program says about its login methods."""
+        """What is known of it, else what the program says about its login methods."""
+        if self._choice.login:
+            return f"{self._choice.login}; then send the message again"
         found = []
         for method in self._methods[:4]:
             names = [str(one.get("name")) for one in method.get("vars") or () if isinstance(one, dict)]

@@ -35,10 +35,31 @@ PRESETS: dict[str, str] = {
     "Ollama, on this machine": "http://localhost:11434/v1",
     "llama.cpp, on this machine": "http://localhost:8080/v1",
 }
-#: Programs that speak ACP, by name: what is run if it is installed, and else the package that npx runs.
-ACP_PRESETS: dict[str, tuple[str, str]] = {
-    "claude-code": ("claude-agent-acp", "@agentclientprotocol/claude-agent-acp"),
-    "codex": ("codex-acp", "@agentclientprotocol/codex-acp"),
+
+
+class AcpPreset(NamedTuple):
+    """A program that speaks ACP: what is run if it is installed, and else the package that npx runs."""
+
+    program: str
+    package: str
+    login: str
+    """How the user logs in."""
+    keys: tuple[str, ...] = ()
+    """With one of these in the environment, the program is asked to use it: login method `api-key`."""
+
+
+ACP_PRESETS: dict[str, AcpPreset] = {
+    "claude-code": AcpPreset(
+        "claude-agent-acp",
+        "@agentclientprotocol/claude-agent-acp",
+        "run claude, then /login; or set ANTHROPIC_API_KEY (as root also IS_SANDBOX=1)",
+    ),
+    "codex": AcpPreset(
+        "codex-acp",
+        "@agentclientprotocol/codex-acp",
+        "run codex login; or set OPENAI_API_KEY",
+        ("CODEX_API_KEY", "OPENAI_API_KEY"),
+    ),
 }
 _KEY_TIMEOUT = 30.0
 #: What front ends publish for the agent of a session.
@@ -174,6 +195,8 @@ class AcpChoice(NamedTuple):
     command: tuple[str, ...]
     env: Mapping[str, str] = {}
     auth: str = ""
+    login: str = ""
+    """How the user logs in, where that is known."""
 
 
 def find_acp(config: AgentConfig, named: str) -> AcpChoice:
@@ -184,14 +207,14 @@ def find_acp(config: AgentConfig, named: str) -> AcpChoice:
     if (table := config.acp.get(named)) is not None:
         env = {str(key): str(value) for key, value in table.get("env", {}).items()}
         return AcpChoice(named, tuple(table["command"]), env, str(table.get("auth") or ""))
-    if named in ACP_PRESETS:
-        program, package = ACP_PRESETS[named]
-        if shutil.which(program) is not None:
-            return AcpChoice(named, (program,))
+    if (preset := ACP_PRESETS.get(named)) is not None:
+        auth = "api-key" if any(os.environ.get(key) for key in preset.keys) else ""
+        if shutil.which(preset.program) is not None:
+            return AcpChoice(named, (preset.program,), auth=auth, login=preset.login)
         if shutil.which("npx") is None:
-            what = f"neither {program} nor npx is installed"
-            raise BadValue(what, next=f"install Node.js, then: npm install -g {package}")
-        return AcpChoice(named, ("npx", "--yes", package))
+            what = f"neither {preset.program} nor npx is installed"
+            raise BadValue(what, next=f"install Node.js, then: npm install -g {preset.package}")
+        return AcpChoice(named, ("npx", "--yes", preset.package), auth=auth, login=preset.login)
     try:
         words = shlex.split(named)
     except ValueError as bad:

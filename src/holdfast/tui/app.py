@@ -115,7 +115,8 @@ class HoldfastApp(App[None]):
         if not self.screen_stack:
             return
         base = self.screen_stack[0]
-        base.query_one(ProcessesView).changed()
+        if (processes := base.query_one(ProcessesView)).display:
+            processes.changed()
         base.query_one(TabBar).show(self.sessions.tabs(), tuple(self.sessions.active), self._note())
         self.sessions.changed()
         base.query_one(StatusLine).set_keys(SESSION_KEYS if self.sessions.active[-1] else KEYS)
