@@ -169,8 +169,8 @@ def test_a_killed_agent_goes_on_with_the_session_or_says_that_it_could_not(
     talk.send(f"say begin\nwait {tmp_path}/go")
     eventually(lambda: (tmp_path / "go.began").exists())
     eventually(lambda: talk.of("tool_start"))
-    (tmp_path / "go").touch()
     talk.kill()
+    (tmp_path / "go").touch()
     eventually(lambda: not os.path.exists(f"/proc/{notes.opened[0]['pid']}"))
     talk.ended(2)
     how = [row["how"] for row in notes.opened]

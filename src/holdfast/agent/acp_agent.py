@@ -427,7 +427,7 @@ class AcpAgent(SessionAgent):
         number = f"{self._log.path}:{self._session}:{call.get('toolCallId')}"[-256:]
         try:
             await self._client.request_approval(
-                call=number,
+                key=number,
                 command=_asked_for(call, self._calls.get(str(call.get("toolCallId")))),
                 why=f"{self._choice.name} asks",
                 cwd=self._cwd,

@@ -755,7 +755,7 @@ class AsyncCalls(ClientState):
         *,
         asker: bool = False,
         approval_wait: float | None = None,
-        call: str,
+        key: str,
         command: str,
         why: str,
         cwd: str = "",
@@ -764,7 +764,7 @@ class AsyncCalls(ClientState):
 
         asker: The caller asks the approver itself: the error then holds the request.
         approval_wait: Seconds to wait for a decision, at most 300.
-        call: Identifies the action: a repeated request is the same.
+        key: Identifies the action: a repeated request is the same.
         command: What the agent wants to do, as the user sees it.
         why: Why the user is asked.
         cwd: The directory in which it would be done.
@@ -777,7 +777,7 @@ class AsyncCalls(ClientState):
                 {
                     "asker": asker,
                     "approval_wait": approval_wait,
-                    "call": call,
+                    "key": key,
                     "command": command,
                     "why": why,
                     "cwd": cwd,

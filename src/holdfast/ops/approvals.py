@@ -37,7 +37,7 @@ class Approvals(Operation):
 class RequestApproval(ApprovalOptions):
     """Ask the user whether an agent may do something that holdfast does not run itself. Returns when it is approved."""
 
-    call: Text = field(longest=256, required_text=True, help="Identifies the action: a repeated request is the same.")
+    key: Text = field(longest=256, required_text=True, help="Identifies the action: a repeated request is the same.")
     command: Text = field(longest=1 << 16, required_text=True, help="What the agent wants to do, as the user sees it.")
     why: Text = field(longest=1024, required_text=True, help="Why the user is asked.")
     cwd: Text = field("", longest=4096, help="The directory in which it would be done.")

@@ -45,8 +45,8 @@ async def handle(context: DaemonContext, call: Call, ask: Approvals) -> Message:
 
 async def request(context: DaemonContext, call: Call, ask: RequestApproval) -> Message:
     """The approval, once there is one. Raises NotApproved."""
-    what = {"process": ask.call, "command": ask.command, "cwd": ask.cwd}
-    asked = gate.gated_action(context, ask, "tool", call.owner, what, ask.call, "local")
+    what = {"process": ask.key, "command": ask.command, "cwd": ask.cwd}
+    asked = gate.gated_action(context, ask, "tool", call.owner, what, ask.key, "local")
     approval = await gate.pass_gate(context, call, asked, Judged("ask", None, ask.why))
     assert approval is not None
     context.approvals.spend(approval)
