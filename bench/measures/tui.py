@@ -6,12 +6,12 @@ import fcntl
 import os
 import pty
 import re
-import select
 import signal
 import struct
 import subprocess
 import sys
 import termios
+import threading
 import time
 from types import TracebackType
 
@@ -34,6 +34,8 @@ with holdfast.connect() as client:
         for session in sys.argv[1:]:
             fields = {"session": session, "entry": 1000, "text": f"word{n} and some more of the answer "}
             client.publish("tui.message.delta", fields, transient=True)
+            if n % 300 == 299:
+                client.publish("tui.error", {"session": session, "entry": 1000, "retry_in": 1}, transient=True)
         time.sleep(0.1)
 """
 _FLOOD = """
@@ -64,35 +66,47 @@ class TerminalUi:
             start_new_session=True,
         )
         os.close(other)
-        os.set_blocking(self._main, False)
         self._shown = b""
+        self._has_more = threading.Condition()
+        threading.Thread(target=self._read, daemon=True).start()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        os.close(self._main)
         self.process.send_signal(signal.SIGKILL)
         self.process.wait()
+        os.close(self._main)
+
+    def _read(self) -> None:
+        """All the time: a terminal that is not read holds up what draws on it."""
+        while True:
+            try:
+                data = os.read(self._main, 1 << 16)
+            except OSError:
+                return
+            with self._has_more:
+                self._shown += data
+                self._has_more.notify()
 
     def press(self, keys: str) -> None:
-        self._shown = b""
+        with self._has_more:
+            self._shown = b""
         os.write(self._main, keys.encode())
 
     def sees(self, text: str, timeout: float = 20.0) -> None:
         """Until it was drawn since the last key."""
-        end = time.monotonic() + timeout
-        while text.encode() not in _ESCAPE.sub(b"", self._shown):
-            ready, _, _ = select.select([self._main], [], [], max(0.0, end - time.monotonic()))
-            assert ready, f"not shown: {text!r}; {_ESCAPE.sub(b'', self._shown)[-2000:]!r}"
-            self._shown += os.read(self._main, 1 << 16)
+        with self._has_more:
+            is_there = self._has_more.wait_for(lambda: text.encode() in _ESCAPE.sub(b"", self._shown), timeout)
+        assert is_there, f"not shown: {text!r}; {_ESCAPE.sub(b'', self._shown)[-2000:]!r}"
 
     def quiet(self, seconds: float = 0.3) -> None:
         """Until nothing was drawn for a while, or it is streamed without end."""
         end = time.monotonic() + 3.0
-        while time.monotonic() < end and select.select([self._main], [], [], seconds)[0]:
-            os.read(self._main, 1 << 16)
-        self._shown = b""
+        with self._has_more:
+            while time.monotonic() < end and self._has_more.wait(seconds):
+                pass
+            self._shown = b""
 
     def timed(self, keys: str, text: str) -> float:
         """Milliseconds from a key until a text is drawn."""

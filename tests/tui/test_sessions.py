@@ -158,6 +158,24 @@ def test_a_session_whose_agent_is_another_program(home: Path, endpoint: Endpoint
     on_stage(act, size=(110, 30))
 
 
+def test_an_answer_that_is_begun_anew_is_drawn_without_what_it_had(home: Path, endpoint: Endpoint) -> None:
+    Conversation(home, "A").say("hello")
+
+    async def act(ui: Stage) -> None:
+        await ui.sessions_show("A")
+        await ui.sees("> hello")
+        view = ui.app.sessions.views["A"]
+        delta = {"type": "tui.message.delta", "session": "A", "entry": 1000, "text": "a lost answer\n\n" * 30}
+        view.take(delta)
+        await ui.sees("a lost answer")
+        view.take({"type": "tui.error", "session": "A", "entry": 1000, "retry_in": 1, "message": "cut off"})
+        view.transcript.refresh()  # before the new state is laid out
+        await ui.until(lambda: "a lost answer" not in ui.text)
+        await ui.sees("> hello", "cut off; again in 1 s")
+
+    on_stage(act)
+
+
 def test_two_sessions_side_by_side(home: Path, endpoint: Endpoint) -> None:
     endpoint.always(lambda body: Say("an answer"))
     Conversation(home, "A").say("to A")
