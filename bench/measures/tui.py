@@ -34,8 +34,6 @@ with holdfast.connect() as client:
         for session in sys.argv[1:]:
             fields = {"session": session, "entry": 1000, "text": f"word{n} and some more of the answer "}
             client.publish("tui.message.delta", fields, transient=True)
-            if n % 300 == 299:
-                client.publish("tui.error", {"session": session, "entry": 1000, "retry_in": 1}, transient=True)
         time.sleep(0.1)
 """
 _FLOOD = """

@@ -31,8 +31,6 @@ if TYPE_CHECKING:
 _BESIDE = 76
 #: What is streamed is drawn at most this often.
 _FRAME = 0.08
-#: A long answer takes long to lay out: so many times as long passes before it is done again, for keys to be read.
-_SHARE = 5.0
 _EMPTY = "write to the agent of this session; it starts with the first message"
 
 
@@ -194,7 +192,7 @@ class SessionView(Vertical):
     def _draw_soon(self) -> None:
         if not self._is_drawing and self.display:
             self._is_drawing = True
-            self.set_timer(max(_FRAME, _SHARE * self.transcript.cost), self._draw_now)
+            self.set_timer(_FRAME, self._draw_now)
 
     def _draw_now(self) -> None:
         self._is_drawing = False

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from bisect import bisect_right
 from functools import cache
 from itertools import accumulate
@@ -55,8 +54,6 @@ class Transcript(LinesView):
         self._ends: list[int] = []
         self._first = 0
         self._is_stale = True
-        #: Seconds that it took to lay out what is in view.
-        self.cost = 0.0
 
     # Lines.
 
@@ -77,14 +74,12 @@ class Transcript(LinesView):
         is_known = not self._is_stale and self._width == self.inner_width
         if is_known or self.size.width < _LEAST_WIDTH:  # out of view it has no width
             return
-        begun = time.monotonic()
         self._is_stale, self._width = False, self.inner_width
         if self.is_following:
             self._first = self._first_needed(blocks)
         self._blocks = blocks[self._first :]
         self._shown = [self._lines(block) for block in self._blocks]
         self._ends = list(accumulate(map(len, self._shown)))
-        self.cost = time.monotonic() - begun
 
     def _first_needed(self, blocks: list[TranscriptBlock]) -> int:
         """The first block to draw: enough to fill the view and a part above it."""
