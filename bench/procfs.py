@@ -39,6 +39,12 @@ def own_bytes(pids: Iterable[int]) -> int:
     return sum(_anonymous_share(f"/proc/{pid}/smaps_rollup") for pid in pids)
 
 
+def resident_bytes(pid: int) -> int:
+    """All memory of it that is in RAM, also what it shares with others."""
+    with open(f"/proc/{pid}/smaps_rollup", encoding="ascii") as file:
+        return sum(int(line.split()[1]) * 1024 for line in file if line.startswith("Rss:"))
+
+
 def children(pid: int, name: str | None = None) -> list[int]:
     """The children of a process, or those of them that go by a name."""
     found: list[int] = []

@@ -29,6 +29,7 @@ from bench.measures import (
     start,
     terminal,
     tokens,
+    tui,
     watch,
     watching,
 )
@@ -55,6 +56,7 @@ MEASURES: dict[str, Callable[[Run], list[Figure]]] = {
     "watching": watching.measure,
     "watch": watch.measure,
     "tokens": tokens.measure,
+    "tui": tui.measure,
     "places": places.measure,
     "chaos": chaos.measure,
     "page-log": page_log.measure,

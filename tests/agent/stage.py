@@ -39,15 +39,16 @@ def configure(home: Path, endpoint: Endpoint, **more: Any) -> None:
 class Conversation:
     """The session with this name, in the instance of the test."""
 
-    def __init__(self, home: Path, session: str = "A") -> None:
+    def __init__(self, home: Path, session: str = "A", acp: str | None = None) -> None:
         self.home = home
         self.session = session
+        self._acp = acp
         self.path = session_log.path_of(str(home), session)
 
     def _with_front(self, work: Callable[[AgentFront], Coroutine[Any, Any, T]]) -> T:
         async def do() -> T:
             async with aconnect(self.session) as client:
-                return await work(AgentFront(client, self.session))
+                return await work(AgentFront(client, self.session, self._acp))
 
         return asyncio.run(do())
 

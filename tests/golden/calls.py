@@ -260,6 +260,9 @@ class _Session:
         self._do("approve", request.id, "session", by="tester")
         self._do("deny", request.id, by="tester")
         self._refused("approval_password", request.id, "word", by="tester")
+        asked = {"key": "call-1", "command": "make install", "why": "the agent asks", "cwd": "/"}
+        self._refused("request_approval", **asked, asker=True, approval_wait=1.0)
+        self._direct.deny(next(one for one in self._direct.approvals() if one.state == "pending"))
         self._do("audit", after=0, limit=10, verify=True)
 
     def _notices(self) -> list[dict[str, Any]]:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 
 import holdfast
 from tests.agent.endpoint import Endpoint, Say, call
-from tests.agent.stage import Conversation
+from tests.agent.stage import Conversation, configure
 from tests.tui.stage import Stage, on_stage
+
+ACP_PROGRAM = str(Path(__file__).parents[1] / "agent/acp_program.py")
 
 
 def _job(go: Path, code: int = 0) -> Say:
@@ -130,6 +133,45 @@ def test_without_a_model_a_message_says_how_to_set_one_up(home: Path) -> None:
         await ui.sessions_show("A")
         await ui.type("hello\n")
         await ui.sees("no model is configured", "--setup", timeout=60)
+
+    on_stage(act)
+
+
+def test_a_session_whose_agent_is_another_program(home: Path, endpoint: Endpoint, tmp_path: Path) -> None:
+    program = [sys.executable, ACP_PROGRAM, str(tmp_path)]
+    configure(home, endpoint, acp={"mine": {"command": program}})
+
+    async def act(ui: Stage) -> None:
+        await ui.sees("no process yet")
+        await ui.press("ctrl+n")
+        await ui.sees("● a model (holdfast)", "○ mine", "○ claude-code", "○ codex")
+        await ui.press("down")
+        await ui.sees("● mine")
+        await ui.press(*["backspace"] * 20)
+        await ui.type("P\n")
+        await ui.sees("P · mine · no agent yet", "write to the agent")
+        await ui.type("call make\n")
+        await ui.sees("> call make", "▸ execute  make", "read 1 lines", "P · mine · idle", timeout=60)
+        await ui.press("escape", "o")
+        await ui.sees("result of make")
+
+    on_stage(act, size=(110, 30))
+
+
+def test_an_answer_that_is_begun_anew_is_drawn_without_what_it_had(home: Path, endpoint: Endpoint) -> None:
+    Conversation(home, "A").say("hello")
+
+    async def act(ui: Stage) -> None:
+        await ui.sessions_show("A")
+        await ui.sees("> hello")
+        view = ui.app.sessions.views["A"]
+        delta = {"type": "tui.message.delta", "session": "A", "entry": 1000, "text": "a lost answer\n\n" * 30}
+        view.take(delta)
+        await ui.sees("a lost answer")
+        view.take({"type": "tui.error", "session": "A", "entry": 1000, "retry_in": 1, "message": "cut off"})
+        view.transcript.refresh()  # before the new state is laid out
+        await ui.until(lambda: "a lost answer" not in ui.text)
+        await ui.sees("> hello", "cut off; again in 1 s")
 
     on_stage(act)
 

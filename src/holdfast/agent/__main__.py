@@ -1,4 +1,4 @@
-"""`python -m holdfast.agent SESSION [SINCE]`: the agent of a session. `holdfast agent` starts it as a held process."""
+"""`python -m holdfast.agent SESSION [SINCE [ACP]]`: the agent of a session, which `holdfast agent` starts."""
 
 from __future__ import annotations
 

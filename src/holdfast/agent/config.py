@@ -35,6 +35,32 @@ PRESETS: dict[str, str] = {
     "Ollama, on this machine": "http://localhost:11434/v1",
     "llama.cpp, on this machine": "http://localhost:8080/v1",
 }
+
+
+class AcpPreset(NamedTuple):
+    """A program that speaks ACP: what is run if it is installed, and else the package that npx runs."""
+
+    program: str
+    package: str
+    login: str
+    """How the user logs in."""
+    keys: tuple[str, ...] = ()
+    """With one of these in the environment, the program is asked to use it: login method `api-key`."""
+
+
+ACP_PRESETS: dict[str, AcpPreset] = {
+    "claude-code": AcpPreset(
+        "claude-agent-acp",
+        "@agentclientprotocol/claude-agent-acp",
+        "run claude, then /login; or set ANTHROPIC_API_KEY (as root also IS_SANDBOX=1)",
+    ),
+    "codex": AcpPreset(
+        "codex-acp",
+        "@agentclientprotocol/codex-acp",
+        "run codex login; or set OPENAI_API_KEY",
+        ("CODEX_API_KEY", "OPENAI_API_KEY"),
+    ),
+}
 _KEY_TIMEOUT = 30.0
 
 
@@ -50,6 +76,8 @@ class AgentConfig(NamedTuple):
     """Toolsets of the user's own: names of tools by name of the set."""
     mcp: Mapping[str, Mapping[str, Any]] = {}
     """MCP servers by name: `command` (a list of words) with `env`, or `url`."""
+    acp: Mapping[str, Mapping[str, Any]] = {}
+    """Programs that speak the Agent Client Protocol, by name: `command` (a list of words) with `env` and `auth`."""
     backend: str = ""
     """Where commands run and files are; empty for this machine."""
     image: str = ""
@@ -127,8 +155,8 @@ def _checked(key: str, value: Any, path: str) -> Any:
         if not isinstance(value, dict) or not all(_is_names(one) for one in value.values()):
             raise BadValue(f"toolsets in {path} must be lists of tools by name", next='write review = ["read"]')
         return {name: tuple(tools) for name, tools in value.items()}
-    if key == "mcp":
-        _check_servers(value, path)
+    if key in ("mcp", "acp"):
+        _check_programs(key, value, path)
         return value
     is_number = isinstance(default, (int, float))
     is_right = (
@@ -142,15 +170,55 @@ def _checked(key: str, value: Any, path: str) -> Any:
     return type(default)(value)
 
 
-def _check_servers(value: Any, path: str) -> None:
+def _check_programs(key: str, value: Any, path: str) -> None:
     """Raises BadValue."""
     if not isinstance(value, dict):
-        raise BadValue(f"mcp in {path} must be tables", next="write [mcp.NAME]")
+        raise BadValue(f"{key} in {path} must be tables", next=f"write [{key}.NAME]")
     for name, table in value.items():
-        is_valid = isinstance(table, dict) and (_is_names(table.get("command")) or isinstance(table.get("url"), str))
-        if not is_valid or not name.replace("-", "").replace("_", "").isalnum():
-            what = f"mcp.{name[:80]} in {path} needs a command (a list of words) or a url"
-            raise BadValue(what, next=f"correct {path}")
+        is_valid = isinstance(table, dict) and isinstance(table.get("env", {}), dict)
+        has_command = is_valid and _is_names(table.get("command"))
+        if key == "mcp":
+            has_command = has_command or (is_valid and isinstance(table.get("url"), str))
+        if not has_command or not name.replace("-", "").replace("_", "").isalnum():
+            what = f"{key}.{name[:80]} in {path} needs a command (a list of words)"
+            raise BadValue(f"{what} or a url" if key == "mcp" else what, next=f"correct {path}")
+
+
+class AcpChoice(NamedTuple):
+    """A program that speaks ACP. `auth` is the login method that it is asked to use, if it asks for one."""
+
+    name: str
+    command: tuple[str, ...]
+    env: Mapping[str, str] = {}
+    auth: str = ""
+    login: str = ""
+    """How the user logs in, where that is known."""
+
+
+def find_acp(config: AgentConfig, named: str) -> AcpChoice:
+    """The program of this name, or with this command. Raises BadValue."""
+    import shlex
+    import shutil
+
+    if (table := config.acp.get(named)) is not None:
+        env = {str(key): str(value) for key, value in table.get("env", {}).items()}
+        return AcpChoice(named, tuple(table["command"]), env, str(table.get("auth") or ""))
+    if (preset := ACP_PRESETS.get(named)) is not None:
+        auth = "api-key" if any(os.environ.get(key) for key in preset.keys) else ""
+        if shutil.which(preset.program) is not None:
+            return AcpChoice(named, (preset.program,), auth=auth, login=preset.login)
+        if shutil.which("npx") is None:
+            what = f"neither {preset.program} nor npx is installed"
+            raise BadValue(what, next=f"install Node.js, then: npm install -g {preset.package}")
+        return AcpChoice(named, ("npx", "--yes", preset.package), auth=auth, login=preset.login)
+    try:
+        words = shlex.split(named)
+    except ValueError as bad:
+        raise BadValue(f"--acp is no command: {bad}", next="quote it as for a shell") from None
+    if not words or shutil.which(words[0]) is None:
+        known = ", ".join([*config.acp, *(name for name in ACP_PRESETS if name not in config.acp)])
+        raise BadValue(f"no agent program {named[:80]!r}", next=f"one of: {known}; or a command that speaks ACP")
+    return AcpChoice(os.path.basename(words[0]), tuple(words))
 
 
 def _is_names(value: Any) -> bool:

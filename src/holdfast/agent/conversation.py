@@ -100,20 +100,17 @@ def _kept(entries: Sequence[LogEntry]) -> list[LogEntry]:
 def _turns(entries: Iterable[LogEntry]) -> list[list[LogEntry]]:
     """An entry of the model with the answers to its calls; each other entry by itself."""
     groups: list[list[LogEntry]] = []
-    open_group: list[LogEntry] | None = None
-    wanted: set[str] = set()
+    wanted: dict[str, list[LogEntry]] = {}
     for entry in entries:
         if entry.kind == "tool_result":
-            call = str(entry.content.get("call"))
-            if open_group is not None and call in wanted:
-                open_group.append(entry)
-                wanted.discard(call)
+            if (group := wanted.pop(str(entry.content.get("call")), None)) is not None:
+                group.append(entry)
             continue  # else: an answer to no call, or a second one
         if entry.kind in _SILENT:
             continue
         groups.append([entry])
         if entry.kind == "assistant":
-            open_group, wanted = groups[-1], {call.id for call in calls_of(entry)}
+            wanted |= {call.id: groups[-1] for call in calls_of(entry)}
     return groups
 
 
@@ -160,14 +157,13 @@ class OpenCall(NamedTuple):
 
 
 def open_calls(entries: Sequence[LogEntry]) -> list[OpenCall]:
-    """The calls of the last answer of the model that are not answered."""
-    at = next((n for n in reversed(range(len(entries))) if entries[n].kind == "assistant"), None)
-    if at is None:
-        return []
-    answered = {str(entry.content.get("call")) for entry in entries[at:] if entry.kind == "tool_result"}
-    started = {str(entry.content.get("call")): entry for entry in entries[at:] if entry.kind == "tool_start"}
+    """The calls of the present turn that are not answered."""
+    first = next((n + 1 for n in reversed(range(len(entries))) if entries[n].kind == "end"), 0)
+    turn = entries[first:]
+    answered = {str(entry.content.get("call")) for entry in turn if entry.kind == "tool_result"}
+    started = {str(entry.content.get("call")): entry for entry in turn if entry.kind == "tool_start"}
     found = []
-    for call in calls_of(entries[at]):
+    for call in (call for entry in turn if entry.kind == "assistant" for call in calls_of(entry)):
         if call.id not in answered:
             begun = started.get(call.id)
             found.append(OpenCall(call, begun is not None, begun.content.get("process") if begun is not None else None))

@@ -121,7 +121,7 @@ class FileTools:
 
     async def read(self, given: Mapping[str, object]) -> Answer:
         path = await self._path(given)
-        data = await self._get(path)
+        data = await self.get(path)
         self._seen[path] = _hash(data)
         if b"\0" in data[:8192]:
             raise ToolRefusal("binary", f"{path[:300]} is no text", "use terminal: file, xxd, strings")
@@ -147,12 +147,12 @@ class FileTools:
         data = _needed(given, "content", allow_empty=True, longest=LARGEST_FILE).encode(errors="surrogateescape")
         async with self._changing:
             try:
-                before: bytes | None = await self._get(path)
+                before: bytes | None = await self.get(path)
             except NotFound:
                 before = None
             if before is not None:
                 self._check_fresh(path, before)
-            await self._put(path, data)
+            await self.put(path, data)
         return answer("ok", "created" if before is None else "replaced", path=path, bytes=len(data))
 
     async def edit(self, given: Mapping[str, object]) -> Answer:
@@ -161,7 +161,7 @@ class FileTools:
         if old == new:
             raise ToolRefusal("bad_arguments", "old and new are the same", "give another text")
         async with self._changing:
-            before = await self._get(path)
+            before = await self.get(path)
             self._check_fresh(path, before)
             content = before.decode(errors="surrogateescape")
             count = content.count(old)
@@ -173,7 +173,7 @@ class FileTools:
             data = content.replace(old, new).encode(errors="surrogateescape")
             if len(data) > LARGEST_FILE:
                 raise ToolRefusal("too_large", "the file would be too large", "use terminal")
-            await self._put(path, data)
+            await self.put(path, data)
         return answer("ok", "edited", path=path, replaced=count, bytes=len(data))
 
     def _check_fresh(self, path: str, data: bytes) -> None:
@@ -190,12 +190,14 @@ class FileTools:
         directory, _ = await asyncio.to_thread(self._directory.enter, None)
         return os.path.normpath(os.path.join(directory, path))
 
-    async def _get(self, path: str) -> bytes:
+    async def get(self, path: str) -> bytes:
+        """The content of a file."""
         target = _Capped()
         await self._reached(lambda: self._client.copy_from(self._place, path, target))
         return bytes(target.data)
 
-    async def _put(self, path: str, data: bytes) -> None:
+    async def put(self, path: str, data: bytes) -> None:
+        """Replace a file, or make it."""
         await self._reached(lambda: self._client.copy_to(self._place, io.BytesIO(data), path))
         self._seen[path] = _hash(data)
 

@@ -27,11 +27,12 @@ _LONGEST_MESSAGE = 200 << 10
 class AgentFront:
     """One session, for one front end. `client` is a free one: a held command cannot speak for the user."""
 
-    def __init__(self, client: AsyncClient, session: str) -> None:
-        """Raises BadValue for an invalid session."""
+    def __init__(self, client: AsyncClient, session: str, acp: str | None = None) -> None:
+        """`acp`: the program that is the agent of a new session. Raises BadValue for an invalid session."""
         self._client = client
         self._home = client.paths.home
         self.session = session
+        self._acp = acp
         self.path = session_log.path_of(self._home, session)
 
     @property
@@ -53,14 +54,14 @@ class AgentFront:
         if len(text.encode(errors="surrogatepass")) > _LONGEST_MESSAGE:
             raise BadValue(f"the message is longer than {_LONGEST_MESSAGE >> 10} KiB", next="put it into a file")
         chosen = chosen or new_input()
-        await self._client.agent_send(self.session, text, id=chosen, **_launch())
+        await self._client.agent_send(self.session, text, id=chosen, **self._launch())
         return chosen
 
     async def set(self, *, model: str | None = None, base_url: str | None = None, toolset: str | None = None) -> None:
         """Change settings of the session, from the next step on."""
         if model or base_url or toolset:
             chosen = {"model": model or None, "base_url": base_url or None, "toolset": toolset or None}
-            await self._client.agent_settings(self.session, **{**_launch(), **chosen})
+            await self._client.agent_settings(self.session, **{**self._launch(), **chosen})
 
     async def compact(self) -> None:
         await self._client.agent_control(self.session, "compact")
@@ -76,7 +77,12 @@ class AgentFront:
     async def start(self) -> None:
         """Start the agent unless it runs: what is pending for the session is taken up."""
         if not self.is_running:
-            await self._client.agent_start(self.session, **_launch())
+            await self._client.agent_start(self.session, **self._launch())
+
+    def _launch(self) -> dict[str, Any]:
+        """What an agent that is started by this gets from here."""
+        directory, _ = launch.directory()
+        return {"env": dict(os.environ), "cwd": directory, "umask": launch.umask(), "acp": self._acp}
 
     async def follow(self, after: int = 0, wake: float | None = None) -> AsyncIterator[LogEntry | None]:
         """The entries behind `after`, then those that come, without end; None every `wake` seconds without one."""
@@ -102,9 +108,3 @@ class AgentFront:
 def new_input() -> str:
     """An id for a message of the user."""
     return f"in_{secrets.token_hex(6)}"
-
-
-def _launch() -> dict[str, Any]:
-    """What an agent that is started by this gets from here."""
-    directory, _ = launch.directory()
-    return {"env": dict(os.environ), "cwd": directory, "umask": launch.umask()}

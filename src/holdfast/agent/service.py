@@ -6,8 +6,10 @@ import asyncio
 import os
 import sys
 from contextlib import suppress
+from typing import Any
 
-from holdfast.agent.config import find_key, read_config
+from holdfast.agent.acp_agent import AcpAgent
+from holdfast.agent.config import AgentConfig, find_acp, find_key, read_config
 from holdfast.agent.loop import Agent
 from holdfast.agent.model_client import ModelClient
 from holdfast.agent.toolbox import Toolbox
@@ -28,39 +30,56 @@ def _load_client() -> None:
         import openai  # noqa: F401
 
 
-async def serve(session: str, since: int | None) -> None:
-    """Runs until the agent is not needed any more. Raises NotNow where the session has an agent."""
+async def serve(session: str, since: int | None, acp: str | None = None) -> None:
+    """Runs until the agent is not needed any more. Raises NotNow where the session has an agent.
+
+    `acp` names the program that does the turns; None for what the session had before, else for a model.
+    """
     home = find_paths().home
     config = read_config(home)
     with SessionLog(home, session) as log:
-        options = {**config.start_options, "approval_wait": APPROVAL_WAIT}
-        async with (
-            AsyncClient(session, strict=True) as client,
-            AsyncTools(session, cwd=os.getcwd(), push=True, options=options) as tools,
-        ):
-            asyncio.get_running_loop().run_in_executor(None, _load_client)
-            toolbox = Toolbox(client, tools, config)
-            await toolbox.open()
-            try:
-                agent = Agent(
-                    log,
-                    client,
-                    tools,
-                    toolbox,
-                    config,
-                    lambda base_url: ModelClient(config, base_url, find_key(config, home)),
-                    since,
-                )
-                await agent.run()
-            finally:
-                await toolbox.close()
+        before = _settings_of(log)
+        named = acp or (str(before.get("acp") or "") if before else "")
+        if before and acp and before.get("acp") != acp:
+            what = f"this session has another agent: {before.get('acp') or before.get('model') or 'a model'}"
+            raise BadValue(what, next="begin another session for this one")
+        async with AsyncClient(session, strict=True) as client:
+            if named:
+                await AcpAgent(log, client, config, find_acp(config, named), named, since).run()
+            else:
+                await _serve_model(home, config, log, client, since)
+
+
+def _settings_of(log: SessionLog) -> dict[str, Any] | None:
+    return next((entry.content for entry in reversed(log.branch()) if entry.kind == "settings"), None)
+
+
+async def _serve_model(home: str, config: AgentConfig, log: SessionLog, client: AsyncClient, since: int | None) -> None:
+    options = {**config.start_options, "approval_wait": APPROVAL_WAIT}
+    async with AsyncTools(log.session, cwd=os.getcwd(), push=True, options=options) as tools:
+        asyncio.get_running_loop().run_in_executor(None, _load_client)
+        toolbox = Toolbox(client, tools, config)
+        await toolbox.open()
+        try:
+            agent = Agent(
+                log,
+                client,
+                tools,
+                toolbox,
+                config,
+                lambda base_url: ModelClient(config, base_url, find_key(config, home)),
+                since,
+            )
+            await agent.run()
+        finally:
+            await toolbox.close()
 
 
 def main(arguments: list[str]) -> int:
-    """`SESSION [SINCE]`. An agent that cannot run (another has the session, a bad configuration) is not restarted."""
+    """`SESSION [SINCE [ACP]]`. One that cannot run (another has the session, a bad configuration) is not restarted."""
     session, since = arguments[0], int(arguments[1]) if len(arguments) > 1 else None
     try:
-        asyncio.run(serve(session, since))
+        asyncio.run(serve(session, since, arguments[2] if len(arguments) > 2 else None))
     except NotNow as refused:
         sys.stderr.write(f"{refused.message}\n")
     except HoldfastError as failed:

@@ -41,10 +41,11 @@ _HELP = """\
 ^C interrupts the agent; ^D leaves, and the agent goes on. While it works, a new message interrupts it."""
 
 
-async def one_turn(session: str, settings: dict[str, str], prompt: str, mode: Mode) -> int:
-    """Send a message, show what the agent does until the turn ends: the exit code."""
+async def one_turn(session: str, settings: dict[str, str], prompt: str, mode: Mode, acp: str | None = None) -> int:
+    """Send a message, show what the agent does until the turn ends: the exit code. `acp`: the agent is this program."""
     async with aconnect(session) as client:
-        front, output = AgentFront(client, session), AgentOutput(mode, session)
+        front, output = AgentFront(client, session, acp), AgentOutput(mode, session)
+        _check_agent(front, acp)
         before = [entry.id for entry in front.entries()]
         async with _background(_stream(front, output), *_asking(client, session)):
             if changes := _changes(front, settings):
@@ -56,11 +57,25 @@ async def one_turn(session: str, settings: dict[str, str], prompt: str, mode: Mo
             return await _until_end(front, output, sent, before[-1] if before else 0)
 
 
+def _settings_of(front: AgentFront) -> dict[str, Any] | None:
+    return next((entry.content for entry in reversed(front.entries()) if entry.kind == "settings"), None)
+
+
+def _check_agent(front: AgentFront, acp: str | None) -> None:
+    """A session keeps its agent. Raises BadValue."""
+    now = _settings_of(front)
+    if acp is not None and now is not None and now.get("acp") != acp:
+        name = console.visible(str(now.get("acp") or now.get("model") or "a model"))
+        raise BadValue(f"this session has another agent: {name}", next="choose another --session")
+
+
 def _changes(front: AgentFront, settings: dict[str, str]) -> dict[str, str]:
     """What the options, or the environment of this command, change in a session. A new one has this environment."""
-    now = next((entry.content for entry in reversed(front.entries()) if entry.kind == "settings"), None)
+    now = _settings_of(front)
     if now is None:
         return settings
+    if now.get("acp"):
+        return settings  # the environment is for models
     env = {"model": os.environ.get("HOLDFAST_MODEL"), "base_url": os.environ.get("OPENAI_BASE_URL")}
     wanted = {**{name: value for name, value in env.items() if value}, **settings}
     return {name: value for name, value in wanted.items() if now.get(name) != value}
@@ -143,7 +158,8 @@ async def answer_approval(client: AsyncClient, approval: Approval) -> None:
     from prompt_toolkit.formatted_text import ANSI
 
     is_sudo = approval.action == "sudo"
-    what = "sudo asks for a password, for" if is_sudo else "the agent asks to run"
+    what = "the agent asks to do" if approval.action == "tool" else "the agent asks to run"
+    what = "sudo asks for a password, for" if is_sudo else what
     lines = [colours.paint(f"{approval.id}: {what}", colours.BOLD, 2)]
     command = approval.command[:_LONGEST_COMMAND]
     lines += [f"    {colours.paint(console.visible(line), colours.YELLOW, 2)}" for line in command.split("\n")]
@@ -181,11 +197,12 @@ async def _when_shown(client: AsyncClient, approval: Approval) -> None:
         await client.approval_shown(approval)
 
 
-async def converse(session: str, settings: dict[str, str]) -> int:
-    """A conversation, until the user leaves it."""
+async def converse(session: str, settings: dict[str, str], acp: str | None = None) -> int:
+    """A conversation, until the user leaves it. `acp`: the agent is this program."""
     while True:
         async with aconnect(session) as client:
-            chat = _Chat(client, session)
+            chat = _Chat(client, session, acp)
+            _check_agent(chat.front, acp)
             if changes := _changes(chat.front, settings):
                 await chat.front.set(**changes)
             other = await chat.run()
@@ -193,18 +210,18 @@ async def converse(session: str, settings: dict[str, str]) -> int:
                 if chat.front.is_running:
                     console.say(f"the agent goes on; come back: holdfast agent --session {session}")
                 return 0
-        session, settings = other, {}
+        session, settings, acp = other, {}, None
 
 
 class _Chat:
     """One session on this terminal."""
 
-    def __init__(self, client: AsyncClient, session: str) -> None:
+    def __init__(self, client: AsyncClient, session: str, acp: str | None = None) -> None:
         from prompt_toolkit import PromptSession
         from prompt_toolkit.history import FileHistory
 
         self._client = client
-        self.front = AgentFront(client, session)
+        self.front = AgentFront(client, session, acp)
         self._session = session
         self._output = AgentOutput("chat", session)
         home = client.paths.home

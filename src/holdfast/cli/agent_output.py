@@ -13,7 +13,7 @@ from holdfast.session_log import LogEntry
 
 Mode = Literal["text", "quiet", "json", "chat"]
 
-_MAIN_ARGUMENT = ("command", "path", "pattern", "action", "session_id")
+_MAIN_ARGUMENT = ("title", "command", "path", "pattern", "action", "session_id")
 
 
 class AgentOutput:
@@ -108,7 +108,7 @@ class AgentOutput:
             self._drop_streamed()
             self._say_dim("interrupted")
         elif entry.kind == "compaction":
-            self._say_dim("the conversation was compacted")
+            self._say_dim(str(content.get("why") or "the conversation was compacted"))
         elif entry.kind == "end" and self._mode == "chat" and content.get("reason") not in ("done", "error"):
             self._say_dim(f"the turn ended: {content.get('reason')}")
 

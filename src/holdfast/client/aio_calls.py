@@ -777,6 +777,7 @@ class AsyncCalls(ClientState):
         env: Message | None = None,
         cwd: str | None = None,
         umask: int | None = None,
+        acp: str | None = None,
         since: int | None = None,
     ) -> bool:
         """Start the agent of a session, unless it runs. The reply comes when it has the session.
@@ -787,10 +788,14 @@ class AsyncCalls(ClientState):
             them.
         cwd: The directory that it works in. Default: that of the session's last agent, else the home directory.
         umask: Its umask. Default: 022.
+        acp: The program that is the agent of a new session, by the Agent Client Protocol: a name of `[acp.NAME]` in
+            `agent/config.toml`, claude-code, codex, or a command. Default: a model.
         since: For a new session: the number of the event before its first message. Default: the newest event.
         """
         value, _ = await self._call(
-            calls.Ask("agent_start", {"session": session, "env": env, "cwd": cwd, "umask": umask, "since": since})
+            calls.Ask(
+                "agent_start", {"session": session, "env": env, "cwd": cwd, "umask": umask, "acp": acp, "since": since}
+            )
         )
         return bool(value["started"])
 
@@ -802,6 +807,7 @@ class AsyncCalls(ClientState):
         env: Message | None = None,
         cwd: str | None = None,
         umask: int | None = None,
+        acp: str | None = None,
         id: str,
     ) -> int:
         """Send a message of the user to the agent of a session, which is started if none runs. The message is in the log
@@ -813,13 +819,16 @@ class AsyncCalls(ClientState):
             them.
         cwd: The directory that it works in. Default: that of the session's last agent, else the home directory.
         umask: Its umask. Default: 022.
+        acp: The program that is the agent of a new session, by the Agent Client Protocol: a name of `[acp.NAME]` in
+            `agent/config.toml`, claude-code, codex, or a command. Default: a model.
         text: The message.
         id: Chosen by the caller: the same message sent again with the same id is one message. Its entry has it as
             `input`.
         """
         value, _ = await self._call(
             calls.Ask(
-                "agent_send", {"session": session, "env": env, "cwd": cwd, "umask": umask, "text": text, "id": id}
+                "agent_send",
+                {"session": session, "env": env, "cwd": cwd, "umask": umask, "acp": acp, "text": text, "id": id},
             )
         )
         return int(value["entry"])
@@ -831,6 +840,7 @@ class AsyncCalls(ClientState):
         env: Message | None = None,
         cwd: str | None = None,
         umask: int | None = None,
+        acp: str | None = None,
         model: str | None = None,
         base_url: str | None = None,
         toolset: str | None = None,
@@ -843,6 +853,8 @@ class AsyncCalls(ClientState):
             them.
         cwd: The directory that it works in. Default: that of the session's last agent, else the home directory.
         umask: Its umask. Default: 022.
+        acp: The program that is the agent of a new session, by the Agent Client Protocol: a name of `[acp.NAME]` in
+            `agent/config.toml`, claude-code, codex, or a command. Default: a model.
         model: The model.
         base_url: The endpoint.
         toolset: The toolset.
@@ -855,6 +867,7 @@ class AsyncCalls(ClientState):
                     "env": env,
                     "cwd": cwd,
                     "umask": umask,
+                    "acp": acp,
                     "model": model,
                     "base_url": base_url,
                     "toolset": toolset,
@@ -884,6 +897,42 @@ class AsyncCalls(ClientState):
             )
         )
         return int(value["seq"])
+
+    async def request_approval(
+        self,
+        *,
+        asker: bool = False,
+        approval_wait: float | None = None,
+        key: str,
+        command: str,
+        why: str,
+        cwd: str = "",
+    ) -> Approval:
+        """Ask the user whether an agent may do something that holdfast does not run itself. Returns when it is approved.
+
+        asker: The caller asks the approver itself: the error then holds the request.
+        approval_wait: Seconds to wait for a decision, at most 300.
+        key: Identifies the action: a repeated request is the same.
+        command: What the agent wants to do, as the user sees it.
+        why: Why the user is asked.
+        cwd: The directory in which it would be done.
+        """
+        from holdfast.client.approval import Approval
+
+        value, _ = await self._call(
+            calls.Ask(
+                "request_approval",
+                {
+                    "asker": asker,
+                    "approval_wait": approval_wait,
+                    "key": key,
+                    "command": command,
+                    "why": why,
+                    "cwd": cwd,
+                },
+            )
+        )
+        return Approval(value["approval"])
 
     async def approve(self, approval: str | Approval, scope: str = "once", *, by: str | None = None) -> Approval:
         """Approve a request.

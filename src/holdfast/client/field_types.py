@@ -243,7 +243,7 @@ class ApprovalAttributes:
     backend: str
     action: str
     process: str
-    """The process to start or to write to."""
+    """The process to start or to write to; of `tool`, the call of the agent."""
     command: str
     cwd: str
     rule: str | None

@@ -33,12 +33,19 @@ _CLOSE_TIMEOUT = 0.7
 
 
 async def serve(
-    session: str | None, call_limit: float | None, is_channel: bool = False, client: str | None = None
+    session: str | None,
+    call_limit: float | None,
+    is_channel: bool = False,
+    client: str | None = None,
+    with_notices: bool = True,
 ) -> None:
-    """Until the client closes stdin, or SIGTERM or SIGINT. A known `client` has a session for each conversation."""
+    """Until the client closes stdin, or SIGTERM or SIGINT. A known `client` has a session for each conversation.
+
+    `with_notices`: results carry pending notices.
+    """
     pool = tool_pool(launch.directory()[0])
     push = StdioPush(is_channel)
-    calls = Calls(pool, stdio_peers(client, session), push, call_limit, pushes=is_channel)
+    calls = Calls(pool, stdio_peers(client, session), push, call_limit, pushes=is_channel or not with_notices)
     await _until_over(_converse(HoldfastServer(calls, is_channel)))
     await _closed(pool, calls, push)
     os._exit(0)  # a thread may still be reading stdin, and nothing ends that

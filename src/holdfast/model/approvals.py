@@ -12,7 +12,7 @@ from holdfast.errors import Ambiguous, NotFound, NotNow
 from holdfast.model.events import Notice
 from holdfast.model.process import ProcessId
 
-Action: TypeAlias = Literal["start", "restart", "send", "sudo"]
+Action: TypeAlias = Literal["start", "restart", "send", "sudo", "tool"]
 State: TypeAlias = Literal["pending", "approved", "denied", "expired", "withdrawn"]
 Scope: TypeAlias = Literal["once", "session", "always"]
 
@@ -34,7 +34,7 @@ class ApprovalRecord:
     backend: str
     action: Action
     process: str
-    """The process to start, or to send input to."""
+    """The process to start, or to send input to; of `tool`, the call of the agent."""
     command: str
     cwd: str
     fingerprint: str
@@ -71,7 +71,7 @@ def notice_of(approval: ApprovalRecord) -> Notice:
     """The request as a notice, for sinks."""
     names = ("command", "cwd", "backend", "rule", "why", "action", "expires_at")
     data = {"approval": approval.id, **{name: getattr(approval, name) for name in names}}
-    process = None if approval.action == "start" else ProcessId(approval.process)
+    process = None if approval.action in ("start", "tool") else ProcessId(approval.process)
     return Notice(f"{approval.id}:approval", "approval", process, approval.session, approval.at, None, data)
 
 

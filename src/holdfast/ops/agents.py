@@ -93,6 +93,13 @@ class AgentLaunch(Operation):
         help="The directory that it works in. Default: that of the session's last agent, else the home directory.",
     )
     umask: Integer | None = field(None, most=0o777, help="Its umask. Default: 022.")
+    acp: Text | None = field(
+        None,
+        longest=4096,
+        required_text=True,
+        help="The program that is the agent of a new session, by the Agent Client Protocol: a name of `[acp.NAME]` in "
+        "`agent/config.toml`, claude-code, codex, or a command. Default: a model.",
+    )
 
 
 class AgentStart(AgentLaunch):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from holdfast.ops.declare import Operation, Record, Scope, Traits, field
+from holdfast.ops.start import ApprovalOptions
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -31,6 +32,18 @@ class Approvals(Operation):
         approvals: list[ApprovalFields] = field()
 
     traits = Traits(reads=True, route="GET /approvals", http_name="listApprovals", streams=True)
+
+
+class RequestApproval(ApprovalOptions):
+    """Ask the user whether an agent may do something that holdfast does not run itself. Returns when it is approved."""
+
+    key: Text = field(longest=256, required_text=True, help="Identifies the action: a repeated request is the same.")
+    command: Text = field(longest=1 << 16, required_text=True, help="What the agent wants to do, as the user sees it.")
+    why: Text = field(longest=1024, required_text=True, help="Why the user is asked.")
+    cwd: Text = field("", longest=4096, help="The directory in which it would be done.")
+
+    Reply = ApprovalReply
+    traits = Traits(waits=True, returns="approval")
 
 
 class Approve(Operation):

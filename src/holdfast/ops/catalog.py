@@ -66,6 +66,7 @@ _ALL: tuple[type[Operation], ...] = (
     events.Events,
     events.Publish,
     approvals.Approvals,
+    approvals.RequestApproval,
     approvals.Approve,
     approvals.Deny,
     approvals.ApprovalShown,

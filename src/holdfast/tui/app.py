@@ -15,7 +15,7 @@ from textual.screen import Screen
 
 from holdfast.client.process import Process
 from holdfast.tui import paint
-from holdfast.tui.dialogs import HelpDialog, LineDialog
+from holdfast.tui.dialogs import HelpDialog, NewSessionDialog
 from holdfast.tui.feed import LiveFeed
 from holdfast.tui.header import NeedsYou, TabBar, UserNeed, needs
 from holdfast.tui.help_keys import HELP
@@ -115,7 +115,8 @@ class HoldfastApp(App[None]):
         if not self.screen_stack:
             return
         base = self.screen_stack[0]
-        base.query_one(ProcessesView).changed()
+        if (processes := base.query_one(ProcessesView)).display:
+            processes.changed()
         base.query_one(TabBar).show(self.sessions.tabs(), tuple(self.sessions.active), self._note())
         self.sessions.changed()
         base.query_one(StatusLine).set_keys(SESSION_KEYS if self.sessions.active[-1] else KEYS)
@@ -199,17 +200,15 @@ class HoldfastApp(App[None]):
         self._do(self._new_session())
 
     async def _new_session(self) -> None:
-        name = await self.push_screen_wait(
-            LineDialog(
-                "A name for the new session", value=time.strftime("chat-%m%d-%H%M"), hint="enter opens · esc leaves"
-            )
+        made = await self.push_screen_wait(
+            NewSessionDialog(time.strftime("chat-%m%d-%H%M"), self.sessions.book.programs())
         )
-        if name is None:
+        if made is None:
             return
-        if (why_not := check_name(name.strip())) is not None:
+        if (why_not := check_name(made.name)) is not None:
             self.say(why_not, "error")
             return
-        await self.sessions.show(name.strip())
+        await self.sessions.open_new(made.name, made.acp)
 
     # What the user does.
 

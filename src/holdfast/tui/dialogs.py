@@ -79,6 +79,51 @@ class LineDialog(ModalScreen[str | None]):
         self.dismiss(None)
 
 
+class NewSession(NamedTuple):
+    """`acp` is the program that is its agent; None for a model."""
+
+    name: str
+    acp: str | None
+
+
+class NewSessionDialog(ModalScreen[NewSession | None]):
+    """The name of a session, and its agent: a model, or one of these programs."""
+
+    CSS = _CSS.format(name="NewSessionDialog")
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape", "leave", show=False),
+        Binding("down,tab", "choose(1)", show=False, priority=True),
+        Binding("up,shift+tab", "choose(-1)", show=False, priority=True),
+    ]
+
+    def __init__(self, name: str, programs: Sequence[str]) -> None:
+        super().__init__()
+        self._name = name
+        self._agents: list[str | None] = [None, *programs]
+        self._chosen = 0
+
+    def compose(self) -> ComposeResult:
+        with Vertical():
+            yield Static(lines("A name for the new session"))
+            yield Input(self._name, compact=True)
+            yield Static(self._shown(), id="agents", classes="quiet")
+            yield Static(lines("↑ ↓ choose the agent · enter opens · esc leaves"), classes="quiet")
+
+    def _shown(self) -> Content:
+        names = [name or "a model (holdfast)" for name in self._agents]
+        return lines("Its agent", *(f" {'●' if at == self._chosen else '○'} {name}" for at, name in enumerate(names)))
+
+    def action_choose(self, by: int) -> None:
+        self._chosen = (self._chosen + by) % len(self._agents)
+        self.query_one("#agents", Static).update(self._shown())
+
+    def on_input_submitted(self, event: Input.Submitted) -> None:
+        self.dismiss(NewSession(event.value.strip(), self._agents[self._chosen]))
+
+    def action_leave(self) -> None:
+        self.dismiss(None)
+
+
 class Decision(NamedTuple):
     """`scope` is once, session, always or deny; a password answers sudo."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from rich.segment import Segment
 from rich.style import Style
 from textual import events
-from textual.geometry import Region
+from textual.geometry import Region, Size
 from textual.strip import Strip
 from textual.widget import Widget
 
@@ -26,6 +26,7 @@ class LinesView(Widget, can_focus=True):
         self._base = Style()
         self._total = 0
         self._thumb = (0, 0)
+        self._drawn_size = Size(0, 0)
 
     # For subclasses.
 
@@ -113,4 +114,6 @@ class LinesView(Widget, can_focus=True):
         self.top = max(0, min(self.top, self.last_top))
 
     def on_resize(self) -> None:
-        self.refresh()
+        if self.size != self._drawn_size:  # one that comes into view again is as it was
+            self._drawn_size = self.size
+            self.refresh()

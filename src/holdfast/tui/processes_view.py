@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, ClassVar
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
-from textual.content import Content
-from textual.widgets import Input, Static
+from textual.widgets import Input
 
 from holdfast.client.process import Process
 from holdfast.errors import HoldfastError
 from holdfast.tui import paint
 from holdfast.tui.process_rows import draw_process, ordered, selected
 from holdfast.tui.row_list import RowList
+from holdfast.tui.status_line import TextLine
 
 if TYPE_CHECKING:
     from holdfast.tui.feed import LiveFeed
@@ -38,7 +38,7 @@ class ProcessesView(Vertical):
 
     def compose(self) -> ComposeResult:
         yield RowList[Process](draw_process, empty="loading…", id="processes")
-        yield Static(id="last")
+        yield TextLine(id="last")
 
     @property
     def rows(self) -> RowList[Process]:
@@ -64,7 +64,7 @@ class ProcessesView(Vertical):
             parts.append(f"/{self.filter_text} ({rows.count()})")
         if self._last:
             parts.append(self._last)
-        self.query_one("#last", Static).update(Content(paint.clean(" · ".join(parts))))
+        self.query_one("#last", TextLine).show(paint.clean(" · ".join(parts)))
 
     _last = ""
 

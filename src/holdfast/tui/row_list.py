@@ -74,6 +74,8 @@ class RowList(LinesView, Generic[R]):
 
     def set_rows(self, rows: Sequence[tuple[str, R]]) -> None:
         """Replace them. The view stays with its rows, unless it is at the top."""
+        if len(rows) == len(self._rows) and all(now[1] is was[1] for now, was in zip(rows, self._rows, strict=True)):
+            return
         was_first = self._rows[self.top][0] if self.top and self.top < len(self._rows) else None
         known, before = self._index, self.cursor
         self._rows = rows

@@ -6,6 +6,8 @@ import os
 from typing import Any
 
 from holdfast import session_log
+from holdfast.agent.config import ACP_PRESETS, read_config
+from holdfast.errors import BadValue
 from holdfast.model.agents import AgentState, next_state, state_of_log
 from holdfast.session_log import LogTail
 
@@ -21,6 +23,8 @@ class SessionInfo:
         self.name = name
         self.state = AgentState()
         self.changed_at = 0.0
+        #: The program that is its agent, where it is a new session.
+        self.acp: str | None = None
 
     def take(self, event: dict[str, Any]) -> None:
         """An event of its agent."""
@@ -67,6 +71,16 @@ class SessionBook:
         if name not in self.sessions:
             self.sessions[name] = SessionInfo(name)
         return self.sessions[name]
+
+    def programs(self) -> list[str]:
+        """The programs that can be the agent of a new session; none where the daemon is on another machine."""
+        if self._home is None:
+            return []
+        try:
+            own = list(read_config(self._home).acp)
+        except BadValue:  # a message to an agent says what is wrong
+            own = []
+        return [*own, *(name for name in ACP_PRESETS if name not in own)]
 
     def path_of(self, name: str) -> str | None:
         return session_log.path_of(self._home, name) if self._home is not None else None

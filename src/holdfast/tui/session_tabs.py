@@ -149,6 +149,12 @@ class SessionTabs:
         """This one alone."""
         await self._show([key])
 
+    async def open_new(self, key: str, acp: str | None) -> None:
+        """A session with this agent. One that has a conversation keeps its agent."""
+        if key not in self.views:
+            self.book.get(key).acp = acp
+        await self.show(key)
+
     async def show_beside(self) -> None:
         """The next session beside the present ones, as long as there is space; then one alone again."""
         keys = [tab.key for tab in self.tabs() if tab.key]

@@ -9,9 +9,8 @@ from textual import events
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, Vertical
-from textual.content import Content
 from textual.message import Message
-from textual.widgets import Static, TextArea
+from textual.widgets import TextArea
 
 from holdfast.agent.front import AgentFront
 from holdfast.client.process import Process
@@ -22,6 +21,7 @@ from holdfast.tui.process_pane import ProcessPane
 from holdfast.tui.process_rows import draw_short, ordered
 from holdfast.tui.row_list import RowList
 from holdfast.tui.session_book import SessionInfo
+from holdfast.tui.status_line import TextLine
 from holdfast.tui.transcript import Transcript
 from holdfast.tui.transcript_blocks import ConversationBlocks
 
@@ -45,6 +45,9 @@ class MessageBox(TextArea):
 
     class InterruptAsked(Message):
         pass
+
+    def watch_has_focus(self, _has_focus: bool) -> None:
+        """Only the cursor shows the focus: to find the styles anew takes a quarter of a switch between sessions."""
 
     async def _on_key(self, event: events.Key) -> None:
         """Here, and not by bindings: keys that are typed fast must stay in their order."""
@@ -103,7 +106,7 @@ class SessionView(Vertical):
         self.is_live = path is not None
         self.conversation = ConversationBlocks()
         self._tail = LogTail(path) if path is not None else None
-        self._front = AgentFront(feed.client, info.name) if path is not None else None
+        self._front = AgentFront(feed.client, info.name, info.acp) if path is not None else None
         self._is_due = False
         self._retry = ""
         self._reading = asyncio.Lock()
@@ -117,8 +120,8 @@ class SessionView(Vertical):
             yield Transcript(self.conversation, empty=_EMPTY if self.is_live else "its log is on another machine")
             with Vertical(id="side"):
                 yield RowList[Process](draw_short, empty="no process", classes="of-session")
-                yield Static(id="inbox")
-        yield Static(id="doing")
+                yield TextLine(id="inbox")
+        yield TextLine(id="doing")
         yield MessageBox(
             compact=True, highlight_cursor_line=False, placeholder="> write to the agent", disabled=not self.is_live
         )
@@ -208,16 +211,17 @@ class SessionView(Vertical):
         approvals = sum(1 for one in self.feed.approvals.values() if one.session == self.session)
         parts = [f"inbox {pending}"] if pending else []
         parts += [f"approvals {approvals} (a)"] if approvals else []
-        self.query_one("#inbox", Static).update(Content(" · ".join(parts)))
+        self.query_one("#inbox", TextLine).show(" · ".join(parts))
         self.say_doing()
 
     def say_doing(self) -> None:
         """What the agent does, above the box."""
         state = self.info.state
-        model = f"{self.conversation.model} · " if self.conversation.model else ""
+        name = self.conversation.model or self.info.acp
+        model = f"{name} · " if name else ""
         text = {"working": f"● working {state.why}", "idle": f"idle {state.why}"}.get(state.phase, "no agent yet")
         text = self._retry or text
-        self.query_one("#doing", Static).update(Content(paint.clean(f"{self.session} · {model}{text.strip()}")))
+        self.query_one("#doing", TextLine).show(paint.clean(f"{self.session} · {model}{text.strip()}"))
 
     async def on_row_list_row_opened(self, event: RowList.RowOpened) -> None:
         """Its output in place of the list."""

@@ -12,7 +12,20 @@ from holdfast.tui import paint
 _SHOWN = 8.0
 
 
-class StatusLine(Static):
+class TextLine(Static):
+    """One line of text. It is drawn again only where it differs: a new layout takes longer than the text."""
+
+    def __init__(self, text: str = "", *, id: str | None = None) -> None:
+        super().__init__(Content(text), id=id)
+        self._shown = text
+
+    def show(self, text: str) -> None:
+        if text != self._shown:
+            self._shown = text
+            self.update(Content(text), layout=False)
+
+
+class StatusLine(TextLine):
     """A message stays for some seconds; an error until the next key that does something."""
 
     DEFAULT_CSS = """
@@ -22,7 +35,7 @@ class StatusLine(Static):
     """
 
     def __init__(self, keys: str) -> None:
-        super().__init__(Content(keys))
+        super().__init__(keys)
         self._keys = keys
         self._until = 0.0
 
@@ -36,12 +49,13 @@ class StatusLine(Static):
         self._until = time.monotonic() + (3600.0 if kind == "busy" else _SHOWN)
         self.set_class(kind == "error", "error")
         self.set_class(kind == "busy", "busy")
-        self.update(Content(paint.clean(text)))
+        self.show(paint.clean(text))
 
     def tick(self) -> None:
         """Once a second."""
         if self._until and time.monotonic() < self._until:
             return
         self._until = 0.0
-        self.set_classes([])
-        self.update(Content(self._keys))
+        if self.classes:
+            self.set_classes([])
+        self.show(self._keys)

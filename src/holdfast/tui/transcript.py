@@ -48,6 +48,9 @@ class Transcript(LinesView):
         self.empty = empty
         self.is_following = True
         self._drawn: WeakKeyDictionary[TranscriptBlock, tuple[object, Drawn]] = WeakKeyDictionary()
+        #: What is laid out, from the first block in view on: blocks may come and go until this is done again.
+        self._blocks: list[TranscriptBlock] = []
+        self._shown: list[Drawn] = []
         self._ends: list[int] = []
         self._first = 0
         self._is_stale = True
@@ -74,7 +77,9 @@ class Transcript(LinesView):
         self._is_stale, self._width = False, self.inner_width
         if self.is_following:
             self._first = self._first_needed(blocks)
-        self._ends = list(accumulate(len(self._lines(block)) for block in blocks[self._first :]))
+        self._blocks = blocks[self._first :]
+        self._shown = [self._lines(block) for block in self._blocks]
+        self._ends = list(accumulate(map(len, self._shown)))
 
     def _first_needed(self, blocks: list[TranscriptBlock]) -> int:
         """The first block to draw: enough to fill the view and a part above it."""
@@ -89,7 +94,7 @@ class Transcript(LinesView):
 
     def _lines(self, block: TranscriptBlock) -> Drawn:
         """The lines of a block, drawn once for each state of it."""
-        key = (self.inner_width, self.is_dark, block.is_folded, block.status, len(block.text))
+        key = (self.inner_width, self.is_dark, block.is_folded, block.status, block.head, len(block.text))
         known = self._drawn.get(block)
         if known is None or known[0] != key:
             known = key, draw_block(block, self.inner_width, self.is_dark, self.app.console)
@@ -103,7 +108,7 @@ class Transcript(LinesView):
     def draw(self, index: int, width: int) -> list[Segment]:
         at = bisect_right(self._ends, index)
         before = self._ends[at - 1] if at else 0
-        return self._lines(self.conversation.blocks[self._first + at])[index - before]
+        return self._shown[at][index - before]
 
     def empty_line(self, y: int, width: int) -> list[Segment]:
         if self._ends or y != 1:
@@ -147,7 +152,7 @@ class Transcript(LinesView):
     def on_click(self, event: events.Click) -> None:
         index = self.top + event.y
         if index < self.count():
-            block = self.conversation.blocks[self._first + bisect_right(self._ends, index)]
+            block = self._blocks[bisect_right(self._ends, index)]
             if block.kind in ("tool", "notice"):
                 block.is_folded = not block.is_folded
                 self.is_following = False

@@ -8,7 +8,7 @@ from typing import Any
 from holdfast.agent.conversation import ToolCall, calls_of
 from holdfast.session_log import LogEntry
 
-_MAIN_ARGUMENTS = ("command", "path", "pattern", "action", "session_id")
+_MAIN_ARGUMENTS = ("title", "command", "path", "pattern", "action", "session_id")
 #: The log has all of it.
 _LONGEST_RESULT = 8000
 _LONGEST_HEAD = 300
@@ -92,7 +92,7 @@ class ConversationBlocks:
             case "interrupt":
                 self._put(TranscriptBlock("system", text="interrupted"))
             case "compaction":
-                self._put(TranscriptBlock("system", text="the conversation was compacted"))
+                self._put(TranscriptBlock("system", text=str(content.get("why") or "the conversation was compacted")))
             case "end" if content.get("reason") not in ("done", "error", "interrupted"):
                 self._put(TranscriptBlock("system", text=f"the turn ended: {content.get('reason')}"))
             case _:
@@ -102,6 +102,8 @@ class ConversationBlocks:
         block = self._tools.get(str(content.get("call")))
         if block is not None:
             block.status = status
+            if content.get("title"):
+                block.head = f"{content.get('name')}  {str(content['title'])[:_LONGEST_HEAD]}"
             if "text" in content:
                 block.text = str(content["text"])[:_LONGEST_RESULT]
                 self._tools.pop(str(content.get("call")), None)

@@ -21,6 +21,7 @@ VERB = Verb(
     "agent",
     synopsis=[
         "agent [PROMPT] [--session S] [--resume] [--model M] [--base-url URL] [--toolset T] [--json] [--quiet]",
+        "agent [PROMPT] --acp NAME|COMMAND [--session S] [--json] [--quiet]",
         "agent log [SESSION] [--format jsonl|openai|markdown|atif]",
         "agent --setup",
     ],
@@ -36,6 +37,10 @@ VERB = Verb(
         Endpoint, model and key come from the options, OPENAI_BASE_URL, HOLDFAST_MODEL and OPENAI_API_KEY, or from
         agent/config.toml in the home, which --setup writes. Commands that need approval are asked for here.
 
+        With --acp another program is the agent of a new session: claude-code, codex, one of agent/config.toml, or any
+        command that speaks the Agent Client Protocol. It gets the tools of holdfast, and the session's notifications
+        as messages. A session keeps its agent.
+
         With --json: an object a line; type is message, tool_call, tool_result, notice or end. agent log prints the
         conversation from the disk; without SESSION it lists the sessions that have one.
     """,
@@ -44,6 +49,9 @@ VERB = Verb(
         Option("--resume", help="Without --session: the session that was used last."),
         Option("--model", metavar="M", help="The model, from now on in this session."),
         Option("--base-url", metavar="URL", help="The endpoint, from now on in this session."),
+        Option(
+            "--acp", metavar="NAME|COMMAND", help="The program that is the agent: claude-code, codex, or a command."
+        ),
         Option("--toolset", metavar="T", help="The tools: default, terminal, read-only, or as configured."),
         Option("--format", choices=_FORMATS, help="Of agent log. Default: jsonl, or markdown on a terminal."),
         Option("--quiet", help="Print the last answer only."),
@@ -58,6 +66,7 @@ VERB = Verb(
     examples=[
         ("One task", "holdfast agent 'fix the failing tests'"),
         ("A conversation, with a local model", "holdfast agent --base-url http://localhost:11434/v1 --model qwen3"),
+        ("Claude Code as the agent", "holdfast agent --acp claude-code"),
         ("Go on with the last one", "holdfast agent --resume"),
         ("Read a conversation", "holdfast agent log chat-42 --format markdown"),
     ],
@@ -71,7 +80,7 @@ def run(given: Given) -> int:
         raise BadValue("--format is for agent log", next=given.usage)
     from importlib.util import find_spec
 
-    for name in ("openai", "prompt_toolkit"):
+    for name in ("prompt_toolkit",) if given.acp else ("openai", "prompt_toolkit"):
         if find_spec(name) is None:
             from holdfast.extras import install_hint
 
@@ -92,9 +101,9 @@ def run(given: Given) -> int:
     session = _session(given)
     settings = {name: getattr(given, name) for name in ("model", "base_url", "toolset") if getattr(given, name)}
     if prompt is None:
-        return asyncio.run(agent_chat.converse(session, settings))
+        return asyncio.run(agent_chat.converse(session, settings, given.acp))
     mode: Mode = "json" if given.json else "quiet" if given.quiet else "text"
-    return asyncio.run(agent_chat.one_turn(session, settings, prompt, mode))
+    return asyncio.run(agent_chat.one_turn(session, settings, prompt, mode, given.acp))
 
 
 def _prompt(given: Given) -> str | None:
@@ -116,10 +125,15 @@ def _prompt(given: Given) -> str | None:
 
 def _check_configured(given: Given, is_terminal: bool) -> None:
     """Raises HoldfastError where no model is known; on a terminal the user is asked first."""
-    from holdfast.agent.config import read_config
+    from holdfast.agent.config import find_acp, read_config
     from holdfast.paths import find_paths
 
     config = read_config(find_paths().home)
+    if given.acp is not None:
+        if given.model or given.base_url or given.toolset:
+            raise BadValue("--acp has a model and tools of its own", next="leave --model, --base-url and --toolset out")
+        find_acp(config, given.acp)
+        return
     if given.toolset:
         config.tools_of(given.toolset)
     if given.model or config.model or given.session or given.resume:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 VERB = Verb(
     "mcp",
-    synopsis=["mcp [--session S | --client NAME] [--call-limit S] [--channel]"],
+    synopsis=["mcp [--session S | --client NAME] [--call-limit S] [--channel | --no-notices]"],
     about="""
         Serves the tools terminal and process to one MCP client, which starts this command and uses its stdin and
         stdout. It exits when the client closes stdin; background processes go on.
@@ -35,6 +35,7 @@ VERB = Verb(
         ),
         Option("--call-limit", metavar="S", convert=parse_seconds, help="The longest time that a call may take."),
         Option("--channel", help="Push notifications as messages of the channel claude/channel."),
+        Option("--no-notices", help="Put no notifications into results: another program delivers them."),
     ],
     exits=[
         ("0", "The client closed stdin."),
@@ -61,5 +62,6 @@ def run(given: Given) -> int:
     from holdfast.mcp import stdio
 
     named = None if given.client else os.environ.get("HOLDFAST_SESSION")
-    asyncio.run(stdio.serve(given.session or named or None, given.call_limit, given.channel, given.client))
+    session = given.session or named or None
+    asyncio.run(stdio.serve(session, given.call_limit, given.channel, given.client, not given.no_notices))
     return 0

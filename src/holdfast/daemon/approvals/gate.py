@@ -50,6 +50,7 @@ def gated_action(
     """`what` holds all that the approval is bound to, with `command` and `cwd`; `how` says how to ask for it."""
     wait = how.approval_wait
     bound = {**what, "action": action, "backend": backend}
+    is_new = action in ("start", "tool")  # its id is another one each time
     return GatedAction(
         action,
         process=what["process"],
@@ -58,7 +59,7 @@ def gated_action(
         backend=backend,
         command=_printable(what["command"]),
         cwd=_printable(what["cwd"]),
-        fingerprint=fingerprint({key: value for key, value in bound.items() if action != "start" or key != "process"}),
+        fingerprint=fingerprint({key: value for key, value in bound.items() if not is_new or key != "process"}),
         asker=how.asker,
         wait=min(LONGEST_APPROVAL_WAIT, context.settings.approval_wait if wait is None else wait),
     )

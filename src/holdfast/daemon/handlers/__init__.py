@@ -93,6 +93,7 @@ HANDLERS: dict[type[Operation], Handler] = {
     event_ops.Events: events.handle,
     event_ops.Publish: events.publish,
     approval_ops.Approvals: approvals.handle,
+    approval_ops.RequestApproval: approvals.request,
     approval_ops.Approve: approvals.approve,
     approval_ops.Deny: approvals.deny,
     approval_ops.ApprovalShown: approvals.shown,

@@ -262,7 +262,7 @@ async def _start(context: DaemonContext, call: Call, ask: AgentLaunch, since: in
         request = Start.read(
             {
                 "id": f"proc_{os.urandom(6).hex()}",
-                "argv": [sys.executable, "-m", "holdfast.agent", session, str(since)],
+                "argv": [sys.executable, "-m", "holdfast.agent", session, str(since), *([ask.acp] if ask.acp else [])],
                 "session": names.AGENTS,
                 "acts_for": session,
                 "restart": "on-failure",

@@ -1,4 +1,4 @@
-"""approvals, approve, deny, approval_shown, approval_password, judge, audit: requests for approval and decisions."""
+"""approvals, request_approval, approve, deny, approval_shown, approval_password, judge, audit: requests, decisions."""
 
 from __future__ import annotations
 
@@ -9,10 +9,21 @@ from collections.abc import Callable
 from glob import escape, glob
 
 from holdfast import light_json
+from holdfast.daemon.approvals import gate
+from holdfast.daemon.approvals.commands import Judged
 from holdfast.daemon.core.context import Call, DaemonContext, Message
 from holdfast.errors import BadValue, Denied, NotNow
 from holdfast.model.approvals import ApprovalRecord, identify
-from holdfast.ops.approvals import ApprovalPassword, Approvals, ApprovalShown, Approve, Audit, Deny, Judge
+from holdfast.ops.approvals import (
+    ApprovalPassword,
+    Approvals,
+    ApprovalShown,
+    Approve,
+    Audit,
+    Deny,
+    Judge,
+    RequestApproval,
+)
 from holdfast.store import audit as audit_rows
 
 _LONGEST_PASSWORD = 4096
@@ -30,6 +41,16 @@ async def handle(context: DaemonContext, call: Call, ask: Approvals) -> Message:
         await _follow(context, call, sees)
     shown = [one for one in context.approvals.all() if sees(one.session) and (ask.all or _is_open(one))]
     return {"approvals": [one.to_json() for one in shown]}
+
+
+async def request(context: DaemonContext, call: Call, ask: RequestApproval) -> Message:
+    """The approval, once there is one. Raises NotApproved."""
+    what = {"process": ask.key, "command": ask.command, "cwd": ask.cwd}
+    asked = gate.gated_action(context, ask, "tool", call.owner, what, ask.key, "local")
+    approval = await gate.pass_gate(context, call, asked, Judged("ask", None, ask.why))
+    assert approval is not None
+    context.approvals.spend(approval)
+    return {"approval": approval.to_json()}
 
 
 async def approve(context: DaemonContext, call: Call, ask: Approve) -> Message:

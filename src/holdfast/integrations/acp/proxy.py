@@ -4,19 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-import json
 import os
 import sys
-from typing import Any, TypeAlias
+from typing import Any
 
 from holdfast.client.approval import Approval
 from holdfast.errors import BadValue, CommandNotFound, NotExecutable
+from holdfast.integrations.acp.messages import LARGEST, Message, parsed, to_line
 from holdfast.integrations.acp.terminals import RpcError, Terminals, settled
 
-Message: TypeAlias = dict[str, Any]
-
-#: The longest message.
-_LARGEST = 256 << 20
 #: Seconds that an agent has to end after its editor is gone.
 _GRACE = 5.0
 #: So much of the output is shown where an agent shows its terminal.
@@ -28,7 +24,7 @@ async def run(argv: list[str]) -> int:
     """Until one of them is gone. The agent's exit code. Raises HoldfastError where it does not start."""
     try:
         agent = await asyncio.create_subprocess_exec(
-            *argv, stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, limit=_LARGEST
+            *argv, stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, limit=LARGEST
         )
     except FileNotFoundError:
         raise CommandNotFound(f"no such agent: {argv[0]}", next="holdfast acp -- AGENT ARGV…") from None
@@ -83,7 +79,7 @@ class Proxy:
 
     async def _from_editor(self, editor: asyncio.StreamReader) -> None:
         while line := await editor.readline():
-            message = _parsed(line)
+            message = parsed(line)
             if self._took_answer(message):
                 continue
             self._noted(message)
@@ -101,7 +97,7 @@ class Proxy:
     async def _from_agent(self) -> None:
         assert self._agent.stdout is not None
         while line := await self._agent.stdout.readline():
-            message = _parsed(line)
+            message = parsed(line)
             if self._terminals.serves(message.get("method")) and "id" in message:
                 self._soon(self._answer(message))
                 continue
@@ -115,13 +111,13 @@ class Proxy:
             answer["result"] = await self._terminals.answer(message["method"], message.get("params"))
         except RpcError as refused:
             answer["error"] = refused.to_wire()
-        self._to_agent(_line(answer))
+        self._to_agent(to_line(answer))
 
     async def _ask(self, session: str, approval: Approval) -> str | None:
         """Ask the user in the editor. Anything but a yes is a no."""
         number = f"holdfast-{next(self._numbers)}"
         self._asked[number] = asyncio.get_running_loop().create_future()
-        self._to_editor(_line({"jsonrpc": "2.0", "id": number, **_question(session, approval)}))
+        self._to_editor(to_line({"jsonrpc": "2.0", "id": number, **_question(session, approval)}))
         result = (await self._asked[number]).get("result")
         outcome = result.get("outcome") if isinstance(result, dict) else None
         chosen = outcome.get("optionId") if isinstance(outcome, dict) else None
@@ -154,7 +150,7 @@ class Proxy:
         if not isinstance(content, list) or not any(_is_terminal(part) for part in content):
             return None
         update["content"] = [await self._as_text(params.get("sessionId"), part) for part in content]
-        return _line(message)
+        return to_line(message)
 
     async def _as_text(self, session: object, part: Any) -> Any:
         if not _is_terminal(part):
@@ -198,24 +194,11 @@ def _with_terminals(message: Message) -> bytes | None:
         return None
     able = params.get("clientCapabilities")
     params["clientCapabilities"] = {**(able if isinstance(able, dict) else {}), "terminal": True}
-    return _line(message)
+    return to_line(message)
 
 
 def _is_terminal(part: Any) -> bool:
     return isinstance(part, dict) and part.get("type") == "terminal" and isinstance(part.get("terminalId"), str)
-
-
-def _parsed(line: bytes) -> Message:
-    """Empty for what is no message: it is passed on all the same."""
-    try:
-        message = json.loads(line)
-    except (ValueError, RecursionError):
-        return {}
-    return message if isinstance(message, dict) else {}
-
-
-def _line(message: Message) -> bytes:
-    return json.dumps(message, ensure_ascii=False, separators=(",", ":")).encode(errors="replace") + b"\n"
 
 
 def _write(to: asyncio.StreamWriter | None, line: bytes) -> None:
@@ -234,7 +217,7 @@ async def _drained(to: asyncio.StreamWriter | None) -> None:
 
 async def _standard_streams() -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
     """Raises BadValue where they are not what an editor gives."""
-    reader = asyncio.StreamReader(limit=_LARGEST)
+    reader = asyncio.StreamReader(limit=LARGEST)
     protocol = asyncio.StreamReaderProtocol(reader)
     loop = asyncio.get_running_loop()
     try:

@@ -134,12 +134,21 @@ class Terminals:
     """The terminals of one agent. Each of its sessions sees its own alone; the terminal's id is that of the process.
 
     Commands are judged like those of the tools, in an environment without secrets, and output is masked. `ask` asks
-    the user for approval; without it, those who follow the approvals are asked. Every method raises RpcError.
+    the user for approval; without it, those who follow the approvals are asked, for `approval_wait` seconds. With
+    `session`, all terminals belong to that session of holdfast. Every method raises RpcError.
     """
 
-    def __init__(self, home: str | os.PathLike[str] | None = None, ask: AskUser | None = None) -> None:
+    def __init__(
+        self,
+        home: str | os.PathLike[str] | None = None,
+        ask: AskUser | None = None,
+        session: str | None = None,
+        approval_wait: float | None = None,
+    ) -> None:
         self._home = home
         self._ask = ask
+        self._session = session
+        self._approval_wait = approval_wait
         self._clients: dict[str, AsyncClient] = {}
         #: By session, the terminals that were not released: how much of the output is kept.
         self._limits: dict[str, dict[str, int]] = {}
@@ -161,7 +170,7 @@ class Terminals:
         if not isinstance(params, dict):
             raise RpcError(INVALID_PARAMS, "params is no object")
         try:
-            return await self._methods[method](session_of(params), params)
+            return await self._methods[method](self._session or session_of(params), params)
         except NotFound:
             raise _unknown(params.get("terminalId")) from None
         except HoldfastError as error:
@@ -173,7 +182,10 @@ class Terminals:
         clients, self._clients = self._clients, {}
         for session, client in clients.items():
             try:
-                await client.end_session(session, keep=True)
+                if self._session is None:
+                    await client.end_session(session, keep=True)
+                elif left := list(self._limits.get(session, ())):  # the session has other processes, which go on
+                    await client.kill(*left)
             except HoldfastError:
                 continue  # it ends when its session is ended
             finally:
@@ -212,6 +224,7 @@ class Terminals:
             gate=True,
             clean=True,
             asker=self._ask is not None,
+            approval_wait=self._approval_wait,
             lifetime="session",
             notify="never",
             if_running="allow",
