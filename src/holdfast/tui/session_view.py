@@ -30,8 +30,10 @@ if TYPE_CHECKING:
 
 #: Narrower than this, the processes are not beside the conversation.
 _BESIDE = 76
-#: What is streamed is drawn at most this often.
+#: What is streamed is drawn at most this often; and with pauses that are as many times longer than a layout takes, so
+#: that keys of the user come in between.
 _FRAME = 0.08
+_REST = 4
 _EMPTY = "write to the agent of this session; it starts with the first message"
 
 
@@ -193,7 +195,7 @@ class SessionView(Vertical):
     def _draw_soon(self) -> None:
         if not self._is_drawing and self.display:
             self._is_drawing = True
-            self.set_timer(_FRAME, self._draw_now)
+            self.set_timer(max(_FRAME, _REST * self.transcript.layout_seconds), self._draw_now)
 
     def _draw_now(self) -> None:
         self._is_drawing = False

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import time
 from bisect import bisect_right
-from functools import cache
+from functools import cache, lru_cache
 from itertools import accumulate
 from typing import ClassVar
 from weakref import WeakKeyDictionary
@@ -54,6 +55,8 @@ class Transcript(LinesView):
         self._ends: list[int] = []
         self._first = 0
         self._is_stale = True
+        #: How long it took to lay the blocks out the last time.
+        self.layout_seconds = 0.0
 
     # Lines.
 
@@ -74,12 +77,14 @@ class Transcript(LinesView):
         is_known = not self._is_stale and self._width == self.inner_width
         if is_known or self.size.width < _LEAST_WIDTH:  # out of view it has no width
             return
+        begun = time.monotonic()
         self._is_stale, self._width = False, self.inner_width
         if self.is_following:
             self._first = self._first_needed(blocks)
         self._blocks = blocks[self._first :]
         self._shown = [self._lines(block) for block in self._blocks]
         self._ends = list(accumulate(map(len, self._shown)))
+        self.layout_seconds = time.monotonic() - begun
 
     def _first_needed(self, blocks: list[TranscriptBlock]) -> int:
         """The first block to draw: enough to fill the view and a part above it."""
@@ -169,7 +174,8 @@ def draw_block(block: TranscriptBlock, width: int, dark: bool, console: Console)
         shown = _led(lines, Segment(" ● ", mark))
         return shown if block.is_folded else [*shown, *_result(block.text, width, dark)]
     if block.kind == "agent":
-        return [*_led(_markdown(block.text, width - 4, dark, console), Segment("   ")), []]
+        lines = (_draft if block.is_draft else _markdown)(block.text, width - 4, dark, console)
+        return [*_led(lines, Segment("   ")), []]
     colour = {"user": "accent", "error": "bad"}.get(block.kind, "dim")
     lead = {"user": " > ", "error": " ✗ "}.get(block.kind, " · ")
     status = f"  {block.status}" if block.status else ""
@@ -223,6 +229,33 @@ def _markdown(text: str, width: int, dark: bool, console: Console) -> Drawn:
     with console.use_theme(_theme(dark)):
         lines = [list(line) for line in console.render_lines(made, options, pad=False)]
     return [line for at, line in enumerate(lines) if not (at and _is_blank(line) and _is_blank(lines[at - 1]))]
+
+
+def _draft(text: str, width: int, dark: bool, console: Console) -> Drawn:
+    """An answer that is being written: its paragraphs one by one, so that only the last one is laid out again."""
+    lines: Drawn = []
+    for paragraph in _paragraphs(text):
+        lines += (
+            [[], *_paragraph(paragraph, width, dark, console)] if lines else _paragraph(paragraph, width, dark, console)
+        )
+    return lines
+
+
+@lru_cache(512)
+def _paragraph(text: str, width: int, dark: bool, console: Console) -> Drawn:
+    return _markdown(text, width, dark, console)
+
+
+def _paragraphs(text: str) -> list[str]:
+    """Split at empty lines, but not within code."""
+    found, open_parts, is_code = list[str](), list[str](), False
+    for part in text.split("\n\n"):
+        open_parts.append(part)
+        is_code ^= part.count("```") % 2 == 1
+        if not is_code:
+            found.append("\n\n".join(open_parts))
+            open_parts = []
+    return [one for one in [*found, "\n\n".join(open_parts)] if one.strip()]
 
 
 def _is_blank(line: list[Segment]) -> bool:

@@ -15,7 +15,7 @@ _LONGEST_HEAD = 300
 
 
 class TranscriptBlock:
-    """`kind` is user, agent, tool, notice, error or system. `is_folded`: only `head` is drawn."""
+    """`kind` is user, agent, tool, notice, error or system. `is_folded`: only `head` is drawn. `is_draft`: more comes."""
 
     def __init__(self, kind: str, head: str = "", text: str = "", status: str = "") -> None:
         self.kind = kind
@@ -23,6 +23,7 @@ class TranscriptBlock:
         self.text = text
         self.status = status
         self.is_folded = kind in ("tool", "notice")
+        self.is_draft = False
 
 
 def call_text(call: ToolCall) -> str:
@@ -120,6 +121,7 @@ class ConversationBlocks:
             return
         if entry not in self._drafts:
             self._drafts[entry] = TranscriptBlock(kind)
+            self._drafts[entry].is_draft = True
             self._put(self._drafts[entry])
         self._drafts[entry].text += text
 
