@@ -15,7 +15,7 @@ _LONGEST_HEAD = 300
 
 
 class TranscriptBlock:
-    """`kind`: user, agent, tool, notice, error, system. `is_folded`: only `head` is drawn. `is_draft`: more text comes."""
+    """`kind`: user, agent, tool, notice, error, system. A folded one shows `head` only. `is_draft`: more text comes."""
 
     def __init__(self, kind: str, head: str = "", text: str = "", status: str = "") -> None:
         self.kind = kind
