@@ -150,6 +150,7 @@ def test_a_question_of_the_program_is_an_approval(
     assert notes.permissions == [chosen] * (2 if answer == "session" else 1)
 
 
+@pytest.mark.full
 def test_terminals_and_files_are_served_by_holdfast(talk: Conversation, notes: ProgramNotes, tmp_path: Path) -> None:
     said = talk.say(f"write {tmp_path}/made some text\nrun cat {tmp_path}/made\nread {tmp_path}/made")
     assert "printed some text" in said and "content some text" in said
@@ -190,6 +191,7 @@ def test_a_killed_agent_goes_on_with_the_session_or_says_that_it_could_not(
     assert "whether it took effect is unknown" in result.content["text"]
 
 
+@pytest.mark.full
 def test_a_program_that_dies_is_one_sentence_and_the_next_message_starts_it_again(
     talk: Conversation, notes: ProgramNotes
 ) -> None:
@@ -262,6 +264,7 @@ def test_hostile_messages_of_a_program_end_nothing(home: Path, tmp_path: Path) -
     assert fault_of(conversation.messages(talk.entries)) is None
 
 
+@pytest.mark.full
 def test_killed_between_the_log_and_the_prompt(
     talk: Conversation, notes: ProgramNotes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -273,6 +276,7 @@ def test_killed_between_the_log_and_the_prompt(
     assert len(talk.of("user")) == 1
 
 
+@pytest.mark.full
 def test_the_daemon_may_be_killed_meanwhile(talk: Conversation, notes: ProgramNotes, tmp_path: Path) -> None:
     talk.send(f"wait {tmp_path}/go\nsay done")
     eventually(lambda: (tmp_path / "go.began").exists())

@@ -151,6 +151,7 @@ def _check_runs(endpoint: Endpoint, talk: Conversation, marks: Path) -> None:
         assert len([text for text in texts_of(body) if text == "begin"]) == 1
 
 
+@pytest.mark.full
 @pytest.mark.slow
 @pytest.mark.timeout(300)
 def test_killed_at_20_random_instants(endpoint: Endpoint, talk: Conversation, tmp_path: Path) -> None:

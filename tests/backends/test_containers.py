@@ -20,7 +20,7 @@ COUNT = "i=0; while [ $i -lt 400 ]; do i=$((i + 1)); echo line $i; sleep 0.01; d
 COUNTED = "".join(f"line {number}\n" for number in range(1, 401))
 
 
-@pytest.fixture(scope="module", params=["podman", "docker"])
+@pytest.fixture(scope="module", params=["podman", pytest.param("docker", marks=pytest.mark.full)])
 def own(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[TestEngine]:
     """The engine, and an instance whose daemon finds it."""
     own = engine(request.param)

@@ -42,6 +42,7 @@ def inside(*words: str) -> str:
     return out("exec", "web", "--", *words)
 
 
+@pytest.mark.full
 def test_files_and_directories_by_each_name_of_the_place(web: str) -> None:
     tree = Path("tree")
     (tree / "sub").mkdir(parents=True)
@@ -63,6 +64,7 @@ def test_files_and_directories_by_each_name_of_the_place(web: str) -> None:
     assert "there is no such directory" in refusal("cp", "tree", "web:/missing/x")
 
 
+@pytest.mark.full
 def test_a_client_that_is_killed_leaves_the_old_file_there(web: str) -> None:
     assert run_cli("cp", "-", "web:target", input=b"old").returncode == 0
     cp = [sys.executable, "-m", "holdfast", "cp", "-", "web:target"]

@@ -229,6 +229,7 @@ def _is_child(pid: int, parents: list[int]) -> bool:
     return int(words[1]) in parents
 
 
+@pytest.mark.full
 def test_an_unused_place_is_closed_and_opened_again(hf: Instance) -> None:
     process = hf.start("--name", "again", "--", "sh", "-c", "echo run; exit 4")
     hf("wait", process, code=4)
@@ -265,6 +266,7 @@ def test_a_watch_a_terminal_and_readiness_work_there(hf: Instance) -> None:
     hf("kill", process)
 
 
+@pytest.mark.full
 def test_stop_all_ends_what_runs_there(hf: Instance) -> None:
     polite = hf.start("--", "sh", "-c", "trap 'echo bye; exit 5' TERM; echo up; while :; do sleep 0.05; done")
     plain = hf.start("--", "sleep", "1000")

@@ -85,6 +85,7 @@ def test_a_count_is_whole_although_daemon_and_link_were_killed_and_the_place_was
     never(lambda: notices(process), within=0.5)
 
 
+@pytest.mark.full
 def test_a_hundred_trees_that_are_killed_leave_nothing_there_and_nothing_here(place: StormPlace) -> None:
     with holdfast.connect() as client:
 

@@ -142,6 +142,7 @@ def test_input_terminal_and_screen_work_there(host: Host) -> None:
     assert host.inspect(process)["status"] == "ended"
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("verb", ["run", "attach"])
 def test_a_terminal_stays_attached_while_the_host_is_away(host: Host, verb: str) -> None:
     command = [

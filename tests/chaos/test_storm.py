@@ -31,6 +31,7 @@ def test_nothing_is_lost_in_a_storm(tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.full
 @pytest.mark.slow
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("backend", ["podman", "ssh"])

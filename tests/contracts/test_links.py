@@ -143,6 +143,7 @@ def test_the_end_of_a_relay_harms_neither_keeper_nor_commands(staged: StagedPlac
     staged.stop(process)
 
 
+@pytest.mark.full
 def test_a_relay_that_hangs_is_replaced_and_calls_fail_meanwhile(
     staged: StagedPlace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -192,6 +193,7 @@ staged.run(asyncio.sleep(1000))
 """
 
 
+@pytest.mark.full
 def test_a_daemon_that_is_killed_while_it_copies_finds_nothing_doubled(tmp_path: Path) -> None:
     first = StagedPlace(RelayedPlace, tmp_path)
     go = tmp_path / "go"

@@ -150,6 +150,7 @@ def test_a_client_that_hangs_is_given_up_although_others_have_its_output_open(tm
         os.kill(int((tmp_path / "pid").read_text()), signal.SIGKILL)
 
 
+@pytest.mark.full
 def test_a_known_host_that_hangs_is_given_up_before_it_is_long(
     stage: Stage, server: SshServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -213,6 +214,7 @@ def test_a_host_that_is_away_for_a_while_is_found_again(stage: Stage, server: Ss
     expect_all_lines(staged, process)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("whom", ["server", "master"])
 def test_a_link_that_hangs_is_replaced(
     stage: Stage, server: SshServer, whom: str, monkeypatch: pytest.MonkeyPatch
@@ -272,6 +274,7 @@ def test_keeper_and_commands_outlive_the_server(stage: Stage, server: SshServer)
     staged.stop(process)
 
 
+@pytest.mark.full
 def test_a_hundred_trees_that_are_killed_leave_nothing_there(stage: Stage) -> None:
     staged = stage()
     staged.stop(staged.start("sleep", "1000"))
@@ -300,6 +303,7 @@ def test_a_second_connection_copies_nothing(stage: Stage) -> None:
     assert "runtime-copied" not in again.notes
 
 
+@pytest.mark.full
 def test_a_runtime_that_was_deleted_is_copied_again(stage: Stage, tmp_path: Path) -> None:
     staged = stage()
     staged.close()
@@ -309,6 +313,7 @@ def test_a_runtime_that_was_deleted_is_copied_again(stage: Stage, tmp_path: Path
     assert "runtime-copied" in again.notes
 
 
+@pytest.mark.full
 def test_a_runtime_there_that_nothing_uses_is_removed_when_another_one_is_copied(stage: Stage, tmp_path: Path) -> None:
     old = tmp_path / "there/runtime-0123456789abcdef"
     old.mkdir(parents=True)
@@ -324,6 +329,7 @@ def test_commands_run_in_the_home_directory_of_the_user(stage: Stage) -> None:
     assert staged.place.default_directory == pwd.getpwuid(os.getuid()).pw_dir
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("shell", ["fish", "zsh"])
 def test_any_login_shell_will_do(stage: Stage, serve: Serve, tmp_path: Path, shell: str) -> None:
     path = shutil.which(shell)
@@ -526,6 +532,7 @@ def test_a_backend_without_a_host_says_how_to_give_one() -> None:
 # Login.
 
 
+@pytest.mark.full
 def test_the_login_of_a_person_serves_the_daemon(stage: Stage, server: SshServer) -> None:
     backend = SshBackend("ssh", server.options)
     command = asyncio.run(backend.login(server.environ, {}))

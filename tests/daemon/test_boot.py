@@ -125,7 +125,9 @@ def test_of_two_processes_with_one_name_the_newest_comes_back(home: Path, tmp_pa
         assert hf.inspect(old.id).restarts == 0
 
 
-@pytest.mark.parametrize("pause", [0.0, 0.02, 0.05, 0.1, 0.2, 0.4])
+@pytest.mark.parametrize(
+    "pause", [0.0, 0.1, *(pytest.param(one, marks=pytest.mark.full) for one in (0.02, 0.05, 0.2, 0.4))]
+)
 def test_a_daemon_killed_while_it_starts_them_starts_each_once(home: Path, tmp_path: Path, pause: float) -> None:
     with connect() as hf:
         for number in range(5):

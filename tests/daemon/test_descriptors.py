@@ -7,6 +7,8 @@ import resource
 import socket
 from pathlib import Path
 
+import pytest
+
 from holdfast.client.sync import connect
 from tests.daemon.acting import log_text
 from tests.support import eventually
@@ -37,6 +39,7 @@ def limit_files(pid: int, more: int) -> tuple[int, int]:
     return before
 
 
+@pytest.mark.full
 def test_no_descriptor_for_a_connection_is_one_line_in_the_log_and_passes(home: Path) -> None:
     with connect("tests") as hf:
         pid = int(hf.status()["pid"])

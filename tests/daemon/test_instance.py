@@ -116,6 +116,7 @@ def test_an_ended_process_is_forgotten_after_its_time(config: Path, home: Path) 
         assert (home / "place" / "done" / young.id).exists()
 
 
+@pytest.mark.full
 def test_a_slow_profile_is_waited_for_once_and_never_again(
     home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -78,6 +78,7 @@ def test_a_write_that_is_repeated_behind_an_answer_of_the_terminal_arrives_whole
     assert hf.logs(process.id).text.split() == ["033", "[", "1", ";", "1", "R", *"0123456789"]
 
 
+@pytest.mark.full
 def test_writes_go_on_over_crashes_of_the_keeper(hf: Client) -> None:
     process = hf.run("cat", stdin=True)
     for number in range(20):

@@ -9,6 +9,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 import holdfast
 from tests.support import eventually, is_alive, processes_of
 
@@ -32,12 +34,14 @@ def family(client: holdfast.Client) -> list[int]:
     return [status["pid"], status["keeper_pid"], status["anchor_pid"]]
 
 
+@pytest.mark.full
 def test_a_keeper_that_no_daemon_ever_came_to_ends(home: Path) -> None:
     keeper = subprocess.Popen([sys.executable, "-m", "holdfast_keeper", str(home / "place")])
     assert keeper.wait(PATIENCE) == 0
     eventually(lambda: not processes_of(str(home)))
 
 
+@pytest.mark.full
 def test_without_a_home_and_without_commands_everybody_ends(home: Path) -> None:
     with holdfast.connect() as client:
         pids = family(client)
@@ -48,6 +52,7 @@ def test_without_a_home_and_without_commands_everybody_ends(home: Path) -> None:
     assert not home.exists()
 
 
+@pytest.mark.full
 def test_without_a_home_commands_are_held_on_to(home: Path, tmp_path: Path) -> None:
     go, done = tmp_path / "go", tmp_path / "done"
     command = f"until [ -e {go} ]; do echo on; sleep 0.1; done; echo end > {done}"
@@ -67,6 +72,7 @@ def test_without_a_home_commands_are_held_on_to(home: Path, tmp_path: Path) -> N
     assert not home.exists()
 
 
+@pytest.mark.full
 def test_a_keeper_without_a_home_brings_no_daemon_back(home: Path) -> None:
     with holdfast.connect() as client:
         pids = family(client)
@@ -86,6 +92,7 @@ def test_an_anchor_without_a_home_does_not_fork_for_ever(home: Path) -> None:
     eventually(lambda: not processes_of(str(home)), PATIENCE)
 
 
+@pytest.mark.full
 def test_whoever_comes_into_the_same_home_is_left_alone(home: Path) -> None:
     with holdfast.connect() as client:
         pids = family(client)

@@ -375,6 +375,7 @@ def test_websockets_of_a_router_need_what_its_requests_need(instance: Path, page
             ws.recv(timeout=20)
 
 
+@pytest.mark.full
 def test_a_websocket_that_hangs_floods_or_dies_harms_nothing(home: Path) -> None:
     home.mkdir(mode=0o700, exist_ok=True)
     (home / "config.toml").write_text("plugin_timeout = 2.0\n")

@@ -154,6 +154,7 @@ def _until_load_flows() -> None:
         eventually(lambda: hf.status()["events"] >= before + 50, timeout=30.0)
 
 
+@pytest.mark.full
 def test_the_link_is_cut_under_load(programs: Callable[..., Programs], home: Path) -> None:
     with holdfast.connect() as hf:
         url = hf.http("open")["url"]

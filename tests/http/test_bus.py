@@ -125,6 +125,7 @@ def test_invalid_events_are_refused(api: Api, body: Any) -> None:
     assert publish(api, "still.there") > 0
 
 
+@pytest.mark.full
 def test_a_reader_that_does_not_read_loses_nothing(tcp: Api) -> None:
     first = publish(tcp, "slow.begin")
     with opened(tcp, f"/api/v1/events?pattern=slow.*&since={first}", max_queue=1) as ws:

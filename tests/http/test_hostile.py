@@ -72,6 +72,7 @@ def test_headers_without_an_end_are_cut(api: Api) -> None:
     assert found == b"" or found.startswith(b"HTTP/1.1 431 ")
 
 
+@pytest.mark.full
 @pytest.mark.slow
 def test_a_drip_is_not_waited_for(tcp: Api) -> None:
     """Neither one that says nothing nor one that adds a byte now and then; others are served meanwhile."""
@@ -106,7 +107,13 @@ _NO_TOKEN = b"GET /api/v1/processes HTTP/1.1\r\nHost: localhost\r\n\r\n"
 
 
 @pytest.mark.parametrize(
-    "sent", [b"", b"GET /api/v1/pro", _NO_TOKEN, _LIVEZ], ids=["nothing", "half", "refused", "open"]
+    "sent",
+    [
+        pytest.param(b"", id="nothing"),
+        pytest.param(b"GET /api/v1/pro", id="half", marks=pytest.mark.full),
+        pytest.param(_NO_TOKEN, id="refused", marks=pytest.mark.full),
+        pytest.param(_LIVEZ, id="open", marks=pytest.mark.full),
+    ],
 )
 def test_connections_without_a_token_keep_no_one_out(own: Api, sent: bytes) -> None:
     assert own.address is not None

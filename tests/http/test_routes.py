@@ -278,6 +278,7 @@ def test_health_metrics_and_the_description(api: Api) -> None:
     assert api.ask("GET", "/api/v1/daemon/doctor").value["checks"]
 
 
+@pytest.mark.full
 @pytest.mark.slow
 def test_without_a_keeper_it_is_alive_but_not_ready(own: Api) -> None:
     status = own.client.status()

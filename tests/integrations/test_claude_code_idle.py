@@ -95,6 +95,7 @@ def _answer_first_questions(host: Host) -> None:
     file.write_text(json.dumps({**json.loads(file.read_text()), **answers}))
 
 
+@pytest.mark.full
 @pytest.mark.slow
 @pytest.mark.parametrize("version", programs.CLAUDE_CODE)
 def test_an_idle_conversation_is_woken_by_an_end(home: Path, tmp_path: Path, version: str) -> None:

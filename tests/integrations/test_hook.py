@@ -169,6 +169,7 @@ def test_whatever_it_is_given_the_host_goes_on(instance: Path, said: bytes) -> N
     assert done.stderr.count(b"\n") <= 1 and b"Traceback" not in done.stderr
 
 
+@pytest.mark.full
 def test_a_daemon_that_hangs_does_not_hang_the_host(home: Path) -> None:
     with holdfast.connect() as hf:
         daemon = int(hf.status()["pid"])
@@ -182,6 +183,7 @@ def test_a_daemon_that_hangs_does_not_hang_the_host(home: Path) -> None:
         os.kill(daemon, 18)
 
 
+@pytest.mark.full
 def test_a_daemon_that_is_slow_after_a_clear_loses_no_process(home: Path) -> None:
     _hook("SessionStart", session_id="slow-before")
     with holdfast.connect("claude-slow-before") as hf:

@@ -59,6 +59,7 @@ def test_a_newer_release_takes_over_and_is_the_parent_of_every_command(pair: Kee
     check(pair, TWO, 8)
 
 
+@pytest.mark.full
 def test_an_exit_during_the_upgrade_is_recorded(pair: KeeperPair) -> None:
     for number in range(10):
         process_id = f"{ONE}_{number}"

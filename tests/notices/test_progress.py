@@ -6,9 +6,12 @@ import os
 import signal
 from pathlib import Path
 
+import pytest
+
 import holdfast
 
 
+@pytest.mark.full
 def test_what_is_new_is_told_once(home: Path) -> None:
     with holdfast.connect("a") as a:
         process = a.run("while read line; do echo got $line; done", stdin=True, check_interval=1)

@@ -101,6 +101,7 @@ def run(work: Coroutine[Any, Any, Any]) -> Any:
 # Nothing is lost, nothing is left.
 
 
+@pytest.mark.full
 def test_trees_that_were_killed_leave_nothing_inside_and_nothing_outside(own: TestEngine, stage: Stage) -> None:
     with stage() as staged:
 
@@ -241,6 +242,7 @@ def test_a_container_is_adopted_and_two_daemons_make_only_one(kind: str, own: Te
     assert len(first.split()) == 1
 
 
+@pytest.mark.full
 def test_a_container_that_runs_but_executes_nothing_is_replaced(kind: str, own: TestEngine, tmp_path: Path) -> None:
     async def work() -> None:
         async with opened(kind, tmp_path) as place:
@@ -289,6 +291,7 @@ def test_containers_are_listed_by_their_label_and_removed(kind: str, own: TestEn
     assert own.run("ps", "--all", "--quiet") == ""
 
 
+@pytest.mark.full
 def test_a_container_without_a_daemon_ends_when_it_is_idle_and_not_before(
     own: TestEngine, stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -358,6 +361,7 @@ def test_an_image_without_a_shell_runs_commands(kind: str, own: TestEngine, stag
         assert staged.place.keeper.about["fork_server"]
 
 
+@pytest.mark.full
 def test_an_image_that_preloads_a_library_of_its_own_works(
     kind: str, own: TestEngine, stage: Stage, tmp_path: Path
 ) -> None:
@@ -369,6 +373,7 @@ def test_an_image_that_preloads_a_library_of_its_own_works(
         assert output_of(staged, "echo", "hello") == "hello\n"
 
 
+@pytest.mark.full
 def test_where_only_the_engine_is_root_commands_run_as_the_user_of_holdfast() -> None:
     """Else the daemon could not read their logs. Another user is refused with the reason."""
     own = engine("docker")

@@ -123,6 +123,7 @@ def test_retry_after_a_date(sender: Sender, receiver: Receiver) -> None:
     assert 200 <= sender.send("webhook", address=receiver.url)["retry_after"] <= 300
 
 
+@pytest.mark.full
 @pytest.mark.slow
 @pytest.mark.parametrize("plan", [Plan(hang=True), Plan(drip=True)], ids=["silent", "dripping"])
 def test_one_that_hangs_costs_ten_seconds(sender: Sender, receiver: Receiver, plan: Plan) -> None:

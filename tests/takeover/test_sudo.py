@@ -176,6 +176,7 @@ def test_a_person_is_asked_and_for_a_while_not_again(someone: Someone, plain: In
     assert how[-3:] == ["person", "remembered", "person"]
 
 
+@pytest.mark.full
 def test_a_wrong_password_is_asked_for_again_and_not_remembered(someone: Someone, plain: Instance) -> None:
     instance = plain
     with surface(instance, "wrong", "still wrong", "wrong again") as heard:

@@ -150,6 +150,7 @@ def _has_double(talk: Conversation) -> bool:
     return len(keys) != len(set(keys))
 
 
+@pytest.mark.full
 @pytest.mark.slow
 @pytest.mark.timeout(300)
 def test_a_storm_of_12_kills(home: Path, endpoint: Endpoint, terminal: Terminal, tmp_path: Path) -> None:

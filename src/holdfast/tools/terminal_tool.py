@@ -6,7 +6,7 @@ import asyncio
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from holdfast.client.launch import new_id
+from holdfast.client import launch
 from holdfast.errors import HoldfastError, NotFound
 from holdfast.model.foreground_labels import CALL, WINDOW
 from holdfast.tools import output
@@ -47,7 +47,7 @@ async def _background(tools: ToolSession, call: TerminalCall, process_id: str | 
     deadline = call.timeout or None
     if deadline is not None:
         notes.append(f"it is killed after {deadline:g} s")
-    process_id = process_id or new_id()
+    process_id = process_id or launch.new_id()
     is_silent = not (call.notify or call.watch or call.check_interval)
     options = _options(tools, call, cwd, {CALL: process_id}, process_id)
     options |= {"notify": "any" if call.notify else "never" if is_silent else None, "deadline": deadline}
@@ -83,7 +83,7 @@ async def _foreground(tools: ToolSession, call: TerminalCall, notices: int, proc
     if call.watch or call.check_interval:
         notes.append("watch_patterns and check_interval are for background=true")
     workdir = tools.workdir
-    process_id = process_id or new_id()
+    process_id = process_id or launch.new_id()
     options = _options(tools, call, cwd, {CALL: process_id, WINDOW: f"{window:g}"}, process_id)
     # Its end is notified from the start on, so that it is not lost if this program dies; the answer consumes it.
     options |= {"notify": "any", "environ": trail.environ() if trail is not None else None}

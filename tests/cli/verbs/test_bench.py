@@ -34,6 +34,7 @@ def test_of_ourselves(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     eventually(lambda: not list(tmp_path.glob("holdfast*")))
 
 
+@pytest.mark.full
 def test_of_another(tmp_path: Path) -> None:
     row = measure(tmux.get(tmp_path)(tmp_path), QUICK)
     assert row.name == "tmux"

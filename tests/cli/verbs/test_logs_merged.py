@@ -243,6 +243,7 @@ def test_a_project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         run_cli("down")
 
 
+@pytest.mark.full
 def test_two_hundred_processes(hf: holdfast.Client) -> None:
     ids = [hf.run(f"echo {number}; sleep 1; echo end", task="many").id for number in range(200)]
     code = (
@@ -265,6 +266,7 @@ def memory_of(pid: int) -> int:
     return int(Path(f"/proc/{pid}/status").read_text().split("VmRSS:")[1].split()[0])
 
 
+@pytest.mark.full
 def test_a_reader_that_does_not_read_costs_no_memory(hf: holdfast.Client) -> None:
     names = [f"flood{number}" for number in range(8)]
     for name in names:

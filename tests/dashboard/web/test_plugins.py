@@ -197,7 +197,7 @@ def test_shipped_plugins_work_once_they_are_enabled(clean: Path, tab: Page) -> N
 
 def test_the_examples_of_the_documentation_work(clean: Path, tab: Page) -> None:
     page = (ROOT / "docs" / "dashboard-plugins.md").read_text()
-    found = dict(re.findall(r"```(json|js|python|yaml)\n(.*?)```", page, re.S))
+    found = dict(reversed(re.findall(r"```(json|js|python|yaml)\n(.*?)```", page, re.S)))  # the first of each
     directory = clean / "dashboard" / "plugins" / "hello"
     directory.mkdir(parents=True)
     for name, kind in (("manifest.json", "json"), ("index.js", "js"), ("api.py", "python")):

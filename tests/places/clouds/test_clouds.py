@@ -36,6 +36,7 @@ def server(shared: Any) -> Iterator[Any]:
     shared.reset()
 
 
+@pytest.mark.full
 def test_a_sandbox_that_was_ended_is_gone_and_then_made_anew(kind: str, server: Any, tmp_path: Path) -> None:
     async def work() -> None:
         async with opened(kind, server, tmp_path) as place:
@@ -71,6 +72,7 @@ def test_a_service_that_is_down_is_no_end(kind: str, server: Any, tmp_path: Path
         staged.close()
 
 
+@pytest.mark.full
 def test_sandboxes_are_listed_by_their_labels_and_ended(kind: str, server: Any, tmp_path: Path) -> None:
     async def work() -> None:
         async with opened(kind, server, tmp_path) as place:
@@ -87,6 +89,7 @@ def test_sandboxes_are_listed_by_their_labels_and_ended(kind: str, server: Any, 
     asyncio.run(work())
 
 
+@pytest.mark.full
 def test_the_key_is_in_no_command_line(kind: str, server: Any, tmp_path: Path) -> None:
     async def work() -> None:
         async with opened(kind, server, tmp_path) as place:

@@ -47,6 +47,7 @@ def hf(tmp_path: Path, server: E2bServer) -> Iterator[Instance]:
 # Commands.
 
 
+@pytest.mark.full
 def test_a_command_runs_there_and_later_ones_in_the_same_sandbox(hf: Instance) -> None:
     hf.configure(api_key_file=str(hf.server.key_file), env={"FLOWERS": "roses"})
     shown = hf("run", "--backend", "e2b", "--env", "GIVEN=here", "--", "sh", "-c", "pwd; env; exit 3", code=3)
@@ -79,6 +80,7 @@ def test_files_are_copied(hf: Instance, tmp_path: Path) -> None:
     hf("kill", process)
 
 
+@pytest.mark.full
 def test_kill_ends_a_tree_and_nothing_else(hf: Instance) -> None:
     other = hf.start("sleep 1000")
     process = hf.start("setsid sleep 1001 & sleep 1002")
@@ -98,6 +100,7 @@ def test_kill_ends_a_tree_and_nothing_else(hf: Instance) -> None:
 # What breaks.
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("trouble", [pytest.param(0, marks=pytest.mark.full), 502])
 def test_a_cut_connection_is_no_end(hf: Instance, trouble: int) -> None:
     process = hf.start("--", "sh", "-c", COUNT)
@@ -125,6 +128,7 @@ def test_a_connection_that_is_cut_again_and_again_loses_nothing(hf: Instance) ->
     assert hf.notice()["data"]["exit_code"] == 7
 
 
+@pytest.mark.full
 def test_nothing_is_lost_when_the_daemon_is_killed(hf: Instance) -> None:
     process = hf.start("--", "sh", "-c", COUNT)
     eventually(lambda: "line 20" in hf("logs", process))
@@ -150,6 +154,7 @@ def relays(sandbox: FakeSandbox) -> list[int]:
     return [pid for pid, line in lines.items() if line.startswith(b"holdfast: relay")]
 
 
+@pytest.mark.full
 def test_a_sandbox_that_was_ended_elsewhere_ends_its_processes_once(hf: Instance) -> None:
     process = hf.start("--", "sh", "-c", "echo before; sleep 1000")
     eventually(lambda: "before" in hf("logs", process))
@@ -240,6 +245,7 @@ def test_a_sandbox_without_processes_is_ended_when_it_was_idle(hf: Instance) -> 
 # Keys and options.
 
 
+@pytest.mark.full
 def test_the_key_is_shown_nowhere(hf: Instance) -> None:
     process = hf.start("sleep 1000")
     shown = hf.shown()
@@ -258,6 +264,7 @@ def test_the_key_is_shown_nowhere(hf: Instance) -> None:
     assert not [text for text in places if KEY in text]
 
 
+@pytest.mark.full
 def test_the_key_of_a_shell_is_not_kept_by_the_daemon(hf: Instance, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("E2B_API_KEY", KEY)
     hf.configure()
@@ -272,6 +279,7 @@ def test_a_command_may_print_the_key(hf: Instance) -> None:
     assert "there" in hf("run", "--backend", "e2b", "echo there")
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("options", "expected"),
     [
@@ -295,6 +303,7 @@ def test_a_wrong_key_is_named_in_one_line(hf: Instance, tmp_path: Path, options:
     assert not hf.server.sandboxes
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("options", "expected"),
     [
@@ -325,10 +334,12 @@ def test_wrong_options_are_refused_in_one_line(options: dict[str, Any], expected
     assert refused.value.message.isprintable()
 
 
+@pytest.mark.full
 def test_an_image_is_a_template() -> None:
     assert E2bBackend("e2b", {"template": "one"}).check_options({"image": "two"})["template"] == "two"
 
 
+@pytest.mark.full
 def test_without_the_sdk_the_next_step_is_named(hf: Instance) -> None:
     import asyncio
 
@@ -340,6 +351,7 @@ def test_without_the_sdk_the_next_step_is_named(hf: Instance) -> None:
     assert "[no-such-sdk]" in found.detail
 
 
+@pytest.mark.full
 def test_a_directory_that_does_not_exist_there_is_named(hf: Instance) -> None:
     hf.configure(api_key_file=str(hf.server.key_file), cwd="/missing/directory")
     began = time.monotonic()

@@ -30,6 +30,7 @@ def server(shared: ModalServer) -> Iterator[ModalServer]:
     shared.reset()
 
 
+@pytest.mark.full
 def test_the_sandbox_is_made_as_the_options_say_and_used_again(server: ModalServer, tmp_path: Path) -> None:
     async def work() -> None:
         options: dict[str, Any] = {"image": "python:3.12", "timeout": "2m", "lifetime": "3h", "cpus": 2, "memory": 512}
@@ -50,6 +51,7 @@ def test_the_sandbox_is_made_as_the_options_say_and_used_again(server: ModalServ
 # The token.
 
 
+@pytest.mark.full
 def test_the_token_may_come_from_the_configuration_of_the_sdk(server: ModalServer, tmp_path: Path) -> None:
     file = tmp_path / "modal.toml"
     file.write_text(f'[mine]\ntoken_id = "{TOKEN}"\ntoken_secret = "{SECRET}"\nactive = true\n')
@@ -65,6 +67,7 @@ def test_the_token_may_come_from_the_configuration_of_the_sdk(server: ModalServe
     asyncio.run(work())
 
 
+@pytest.mark.full
 def test_a_token_that_is_missing_or_wrong_is_named_in_one_line(server: ModalServer, tmp_path: Path) -> None:
     def failed(text: str) -> str:
         return asyncio.run(failure("modal", server, tmp_path, api_key_file=key_file(tmp_path, text)))
@@ -76,6 +79,7 @@ def test_a_token_that_is_missing_or_wrong_is_named_in_one_line(server: ModalServ
     assert (state.state, state.detail) == ("unusable", "needs a token (modal token new)")
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("options", "text"),
     [

@@ -312,7 +312,8 @@ async def _until_held(context: DaemonContext, session: str, process_id: ProcessI
             assert process is not None
             said = (await tail_of(context, process)).text.strip().splitlines()
             what = said[-1][:300] if said else f"exit {shown['exit_code']}"
-            raise HoldfastError(f"the agent did not start: {what}", next=f"holdfast logs {process_id}")
+            kind = BadValue if shown["exit_code"] == names.BAD_CONFIG else HoldfastError
+            raise kind(f"the agent did not start: {what}", next=f"holdfast logs {process_id}")
         if time.monotonic() > until:
             raise NotNow("the agent did not start in time", next=f"holdfast logs {process_id}")
         await asyncio.sleep(_POLL)
