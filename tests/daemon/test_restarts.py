@@ -319,7 +319,7 @@ def test_the_same_question_again_is_the_same_restart(hf: Client) -> None:
 
 
 def test_a_restart_survives_a_crash_of_the_daemon(hf: Client, tmp_path: Path) -> None:
-    command = "trap 'sleep 2; exit 0' TERM; echo x >> starts; echo up; while :; do sleep 0.02; done"
+    command = "trap 'sleep 0.5; exit 0' TERM; echo x >> starts; echo up; while :; do sleep 0.02; done"
     process = hf.run(command, cwd=tmp_path)
     hf.wait(process.id, until="output", after=0, timeout=10)
     link = hf.open_link()
@@ -333,7 +333,9 @@ def test_a_restart_survives_a_crash_of_the_daemon(hf: Client, tmp_path: Path) ->
 
 
 def test_a_kill_during_a_restart_wins(hf: Client, tmp_path: Path) -> None:
-    command = "trap 'sleep 2; exit 0' TERM; echo x >> starts; echo up; while :; do sleep 0.02; done"
+    # It takes its time without a child: a child would be ended by the same signal.
+    slowly = "i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done"
+    command = f"trap '{slowly}; exit 0' TERM; echo x >> starts; echo up; while :; do sleep 0.02; done"
     process = hf.run(command, cwd=tmp_path, restart="always", restart_delay=0.01)
     hf.wait(process.id, until="output", after=0, timeout=10)
     link = hf.open_link()
