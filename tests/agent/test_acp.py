@@ -141,7 +141,6 @@ def test_a_question_of_the_program_is_an_approval(
     deciding = threading.Thread(target=decide)
     if answer is not None:
         deciding.start()
-        time.sleep(0.3)
     assert f"chosen {chosen}" in talk.say("ask make install")
     if answer is not None:
         deciding.join()

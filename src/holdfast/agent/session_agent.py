@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Coroutine
 from typing import Any, TypeVar
@@ -38,7 +39,7 @@ class TurnInterrupted(Exception):
     """The user sent a message, or interrupted."""
 
 
-class SessionAgent:
+class SessionAgent(ABC):
     """The agent of one session. `run` returns when it is idle for long, or was asked to stop."""
 
     def __init__(self, log: SessionLog, client: AsyncClient, config: AgentConfig, since: int | None = None) -> None:
@@ -59,14 +60,15 @@ class SessionAgent:
 
     # For subclasses.
 
+    @abstractmethod
     def _set(self, seq: int | None = None, **changes: str | None) -> None:
         """Log the settings, where they differ. Raises BadValue."""
-        raise NotImplementedError
 
+    @abstractmethod
     async def _turn(self) -> None:
         """Answer what is new in the log, until the turn ends."""
-        raise NotImplementedError
 
+    @abstractmethod
     async def _close(self) -> None:
         """The agent ends."""
 

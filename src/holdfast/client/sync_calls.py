@@ -781,8 +781,8 @@ class SyncCalls(ClientState):
             them.
         cwd: The directory that it works in. Default: that of the session's last agent, else the home directory.
         umask: Its umask. Default: 022.
-        acp: The program that is the agent of a new session, by the Agent Client Protocol: a name of `[acp.NAME]` in
-            `agent/config.toml`, claude-code, codex, or a command. Default: a model.
+        acp: For a new session: an agent program that speaks the Agent Client Protocol. The NAME of an `[acp.NAME]`
+            table in `agent/config.toml`, `claude-code`, `codex`, or a command. Default: a model.
         since: For a new session: the number of the event before its first message. Default: the newest event.
         """
         value, _ = self._call(
@@ -812,8 +812,8 @@ class SyncCalls(ClientState):
             them.
         cwd: The directory that it works in. Default: that of the session's last agent, else the home directory.
         umask: Its umask. Default: 022.
-        acp: The program that is the agent of a new session, by the Agent Client Protocol: a name of `[acp.NAME]` in
-            `agent/config.toml`, claude-code, codex, or a command. Default: a model.
+        acp: For a new session: an agent program that speaks the Agent Client Protocol. The NAME of an `[acp.NAME]`
+            table in `agent/config.toml`, `claude-code`, `codex`, or a command. Default: a model.
         text: The message.
         id: Chosen by the caller: the same message sent again with the same id is one message. Its entry has it as
             `input`.
@@ -846,8 +846,8 @@ class SyncCalls(ClientState):
             them.
         cwd: The directory that it works in. Default: that of the session's last agent, else the home directory.
         umask: Its umask. Default: 022.
-        acp: The program that is the agent of a new session, by the Agent Client Protocol: a name of `[acp.NAME]` in
-            `agent/config.toml`, claude-code, codex, or a command. Default: a model.
+        acp: For a new session: an agent program that speaks the Agent Client Protocol. The NAME of an `[acp.NAME]`
+            table in `agent/config.toml`, `claude-code`, `codex`, or a command. Default: a model.
         model: The model.
         base_url: The endpoint.
         toolset: The toolset.

@@ -97,8 +97,8 @@ class AgentLaunch(Operation):
         None,
         longest=4096,
         required_text=True,
-        help="The program that is the agent of a new session, by the Agent Client Protocol: a name of `[acp.NAME]` in "
-        "`agent/config.toml`, claude-code, codex, or a command. Default: a model.",
+        help="For a new session: an agent program that speaks the Agent Client Protocol. The NAME of an `[acp.NAME]` "
+        "table in `agent/config.toml`, `claude-code`, `codex`, or a command. Default: a model.",
     )
 
 
