@@ -10,7 +10,6 @@ import functools
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import asynccontextmanager
-from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -28,6 +27,7 @@ from holdfast.daemon.core.tasks import BackgroundTasks
 from holdfast.daemon.notices.sessions import Names
 from holdfast.errors import CommandDenied, DiskFull
 from holdfast.model.approvals import ApprovalRecord
+from holdfast.records import replace
 from holdfast.store import approvals as rows
 from holdfast.store.store import open_store
 from tests.support import eventually

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import replace
 from pathlib import Path
 from sqlite3 import connect
 
 import holdfast
 from holdfast.daemon.approvals.input_readers import Readers
 from holdfast.daemon.core.registry import Registry
+from holdfast.records import replace
 from tests.model import made
 
 

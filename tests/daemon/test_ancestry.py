@@ -9,7 +9,6 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -21,6 +20,7 @@ from holdfast.daemon.listener.accepting import BoundOrigin, CallerAncestry
 from holdfast.machine import proc
 from holdfast.model.lifecycle import Requested, Running
 from holdfast.places.base import CallerMarks, ExecutionPlace
+from holdfast.records import replace
 from tests.model import made
 
 NO_PID = 2**31 - 1

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -11,6 +9,7 @@ from hypothesis import strategies as st
 from holdfast.errors import Ambiguous, NotFound, NotNow
 from holdfast.model import approvals
 from holdfast.model.approvals import SCOPES, ApprovalRecord, Scope, State
+from holdfast.records import replace
 
 NOW = 1000.0
 KEEP = 60.0

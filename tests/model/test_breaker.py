@@ -13,6 +13,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 from holdfast.model import breaker, watching
 from holdfast.model.breaker import Breaker, BreakerRules, admit, next_due, release, rename, take, transfer
 from holdfast.model.watching import Held, MatchDigest, Notified, WatchState
+from holdfast.records import names
 from tests.model.found import match, matches
 from tests.model.test_watching import ANY_JSON
 
@@ -170,7 +171,7 @@ def test_a_breaker_comes_back_as_it_was(state: Breaker) -> None:
     assert Breaker.from_json(json.loads(json.dumps(state.to_json()))) == state
 
 
-FIELDS = st.sampled_from([*Breaker.__slots__, "told_at"])
+FIELDS = st.sampled_from([*names(Breaker), "told_at"])
 SHELVES = st.dictionaries(
     st.text(max_size=3),
     st.dictionaries(st.text(max_size=3), ANY_JSON | st.just(HELD.to_json()), max_size=3),

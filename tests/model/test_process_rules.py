@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from holdfast.model import process_rules
@@ -15,6 +13,7 @@ from holdfast.model.process_rules import (
     may_be_forgotten,
     parent_of,
 )
+from holdfast.records import replace
 from tests.model.made import ended, process
 
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from holdfast.model import readiness
 from holdfast.model.lifecycle import Requested, Running
 from holdfast.model.process import HeldProcess
 from holdfast.model.readiness import Readiness
+from holdfast.records import replace
 from tests.model.made import ended, process
 
 

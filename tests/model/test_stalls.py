@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.model import stalls
 from holdfast.model.lifecycle import Running
 from holdfast.model.stalls import ActivitySample, Stall, StallWatch
+from holdfast.records import replace
 from tests.model.made import ended, process
 
 LIMIT = 10.0

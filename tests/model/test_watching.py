@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -26,6 +25,7 @@ from holdfast.model.watching import (
     next_due,
     scanned,
 )
+from holdfast.records import names, replace
 from tests.model.found import Heard, live, match, matches
 
 RULES = WatchRules()
@@ -246,7 +246,7 @@ ANY_JSON = st.recursive(
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=9), inner, max_size=3),
     max_leaves=9,
 )
-FIELDS = st.sampled_from([*WatchState.__slots__, "told", "count", "first", "newest", "offset", "end", "output"])
+FIELDS = st.sampled_from([*names(WatchState), "told", "count", "first", "newest", "offset", "end", "output"])
 
 
 @given(ANY_JSON | st.dictionaries(FIELDS, ANY_JSON | st.dictionaries(FIELDS, ANY_JSON)), st.floats(0, 1e10))

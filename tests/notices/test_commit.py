@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -15,6 +14,7 @@ from holdfast.daemon.core.supervisor import Supervisor
 from holdfast.daemon.core.tasks import BackgroundTasks
 from holdfast.errors import DiskFull
 from holdfast.model.events import Event
+from holdfast.records import replace
 from holdfast.store.store import Store
 from tests.model.made import process
 

@@ -14,7 +14,6 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -33,6 +32,7 @@ from holdfast.errors import DiskFull, HoldfastError
 from holdfast.model.events import of_process, queued
 from holdfast.model.lifecycle import Ended, Exited
 from holdfast.model.process import HeldProcess, ProcessId
+from holdfast.records import replace
 from holdfast.store import store as stores
 from holdfast.store.replies import ReplyRecord
 from holdfast.store.writer import RowChange, Writer

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -26,6 +25,7 @@ from holdfast.model.lifecycle import (
 from holdfast.model.process import Leftover, Meta, StreamExtent
 from holdfast.model.readiness import Readiness
 from holdfast.model.stalls import Stall
+from holdfast.records import replace
 from holdfast.store import rows
 from holdfast.store.db import open_db
 from tests.model.made import process

@@ -6,7 +6,6 @@ import asyncio
 import json
 import sqlite3
 from collections.abc import Awaitable, Callable
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,6 +13,7 @@ import pytest
 from holdfast.errors import DiskFull, HoldfastError
 from holdfast.model.events import Event
 from holdfast.model.process import HeldProcess
+from holdfast.records import replace
 from holdfast.store.db import open_db
 from holdfast.store.store import Store
 from tests.model.made import ended, process

@@ -9,7 +9,6 @@ It drops all variables of its environment that it does not need: every command c
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import json
 import os
@@ -29,17 +28,17 @@ _INTERRUPTED = 130
 
 
 def main() -> None:
-    options = _options()
+    ready_fd, revived = _options()
     _drop_environment()
     try:
         _leave_on_interrupt()
-        _serve(options.ready_fd, options.revived)
+        _serve(ready_fd, revived)
     except KeyboardInterrupt:
         os._exit(_INTERRUPTED)
     except HoldfastError as error:
-        _fail(options.ready_fd, error)
+        _fail(ready_fd, error)
     except (OSError, sqlite3.Error) as error:
-        _fail(options.ready_fd, HoldfastError(f"the daemon cannot work here: {error}"))
+        _fail(ready_fd, HoldfastError(f"the daemon cannot work here: {error}"))
 
 
 #: Needed to reach the service manager, and to find Python and this package again.
@@ -121,15 +120,18 @@ def _fail(ready_fd: int | None, error: HoldfastError) -> None:
     sys.exit(1)
 
 
-def _options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="python -m holdfast.daemon", description=__doc__)
-    parser.add_argument(
-        "--ready-fd", type=int, metavar="N", help="write a line to this descriptor when the daemon is ready"
-    )
-    parser.add_argument(
-        "--revived", action="store_true", help="start again after a crash, unless a later daemon was stopped on purpose"
-    )
-    return parser.parse_args()
+def _options() -> tuple[int | None, bool]:
+    """The descriptor of --ready-fd, and whether --revived is given. Only holdfast itself passes options."""
+    words, ready_fd, revived = sys.argv[1:], None, False
+    while words:
+        match words:
+            case ["--ready-fd", number, *words] if number.isdecimal():
+                ready_fd = int(number)
+            case ["--revived", *words]:
+                revived = True
+            case _:
+                sys.exit("usage: python -m holdfast.daemon [--ready-fd N] [--revived]")
+    return ready_fd, revived
 
 
 if __name__ == "__main__":

@@ -19,10 +19,10 @@ import sys
 import traceback
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Any, TypeAlias
 from urllib.parse import parse_qsl, unquote
 
+from holdfast.records import Struct
 from holdfast.wire.http_worker import serve_http
 from holdfast.wire.worker import WorkerLink, lower_priority
 
@@ -32,8 +32,7 @@ _SET_DEATH_SIGNAL = 1  # PR_SET_PDEATHSIG
 _PLACEHOLDER = re.compile(r"\{([A-Za-z_][A-Za-z0-9_]*)\}")
 
 
-@dataclass(frozen=True)
-class RouterRequest:
+class RouterRequest(Struct, frozen=True):
     """What a function of a table of routes gets."""
 
     method: str

@@ -10,12 +10,12 @@ import base64
 import hashlib
 import os
 import re
-from dataclasses import dataclass, field, replace
 from typing import Any
 
 from holdfast import files, light_json
 from holdfast.dashboard.owned_files import MEDIA, NAME, PATH, open_below, read_below, shown
 from holdfast.errors import BadValue, HoldfastError, NotFound
+from holdfast.records import Struct, field, replace
 
 #: Those that come with holdfast; they are disabled until the user enables them.
 SHIPPED = os.path.join(os.path.dirname(os.path.abspath(__file__)), "extensions", "plugins")
@@ -33,8 +33,7 @@ _TAKEN = frozenset({"api", "assets", "mcp", "livez", "readyz", "metrics", "dashb
 _STATE_FILE = "plugins.json"
 
 
-@dataclass(frozen=True)
-class PluginTab:
+class PluginTab(Struct, frozen=True):
     """A page of a plugin. `override` is the path of the page that it takes the place of."""
 
     path: str
@@ -46,8 +45,7 @@ class PluginTab:
         return {"path": self.path, "position": self.position, "override": self.override, "hidden": self.hidden}
 
 
-@dataclass(frozen=True)
-class Plugin:
+class Plugin(Struct, frozen=True):
     """A directory below `plugins`. With an `error` it is not used, and the fields of the manifest are the defaults."""
 
     name: str

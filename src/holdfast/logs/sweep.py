@@ -6,7 +6,6 @@ Everything here blocks and is meant for a thread.
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, field
 from typing import Any
 
 from holdfast.logs import lines
@@ -16,6 +15,7 @@ from holdfast.logs.pattern import Pattern
 from holdfast.logs.reader import CHUNK, Extent, Log
 from holdfast.logs.search import LogSearch, SearchHit
 from holdfast.model.text import TextView
+from holdfast.records import Struct
 
 #: How long one step may take, more or less.
 _STEP = 0.05
@@ -27,8 +27,7 @@ _PAGE = 1 << 20
 _FRAME = 200
 
 
-@dataclass
-class SearchQuery:
+class SearchQuery(Struct):
     """Lines from `start` to `end`, at most `limit`, with `before` and `after` lines of context."""
 
     start: int
@@ -41,21 +40,17 @@ class SearchQuery:
     counts: bool = False
 
 
-@dataclass
 class Sweep:
     """A page of matches in the making."""
 
-    log: Log
-    pattern: Pattern
-    query: SearchQuery
-    matches: list[dict[str, Any]] = field(default_factory=list)
-    #: Whether the page is full before the end was reached.
-    is_full: bool = False
-
-    def __post_init__(self) -> None:
-        query = self.query
+    def __init__(self, log: Log, pattern: Pattern, query: SearchQuery) -> None:
+        self.log = log
+        self.query = query
+        self.matches: list[dict[str, Any]] = []
+        #: Whether the page is full before the end was reached.
+        self.is_full = False
         self.search = LogSearch(
-            self.pattern, start=query.start, line=query.line, invert=query.invert, wants_hits=not query.counts
+            pattern, start=query.start, line=query.line, invert=query.invert, wants_hits=not query.counts
         )
         self.at = query.start
         self.next_offset, self.next_line = query.start, query.line

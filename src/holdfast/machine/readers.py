@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import platform
 from collections.abc import Callable, Iterator
 
 from holdfast.machine import proc
@@ -16,7 +15,7 @@ _MOST_PIDS, _MOST_THREADS, _MOST_FILES = 200, 64, 64
 _READS, _POLLS = {
     "x86_64": (frozenset({0, 19}), frozenset({7, 23, 232, 270, 271, 281, 441})),
     "aarch64": (frozenset({63, 65}), frozenset({22, 72, 73, 441})),
-}.get(platform.machine(), (frozenset[int](), frozenset[int]()))
+}.get(os.uname().machine, (frozenset[int](), frozenset[int]()))
 _READING = ("wait_woken", "n_tty_read", "tty_read", "anon_pipe_read", "pipe_read", "pipe_wait")
 _POLLING = ("poll_", "do_poll", "do_sys_poll", "do_select", "core_sys_select", "ep_poll", "do_epoll")
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias
 
 from holdfast.errors import Ambiguous, NotFound, NotNow
 from holdfast.model.events import Notice
 from holdfast.model.process import ProcessId
+from holdfast.records import Struct, asdict, replace
 
 Action: TypeAlias = Literal["start", "restart", "send", "sudo", "tool"]
 State: TypeAlias = Literal["pending", "approved", "denied", "expired", "withdrawn"]
@@ -24,8 +24,7 @@ _SHORTEST = len(PREFIX) + 4
 _INNER = frozenset({"fingerprint", "used_by", "spent_at"})
 
 
-@dataclass(frozen=True, slots=True)
-class ApprovalRecord:
+class ApprovalRecord(Struct, frozen=True):
     """A request, and its answer once there is one."""
 
     id: str
@@ -64,7 +63,7 @@ class ApprovalRecord:
         return self.state == "approved" and self.spent_at is None
 
     def to_json(self) -> dict[str, Any]:
-        return {name: getattr(self, name) for name in self.__slots__ if name not in _INNER}
+        return {name: value for name, value in asdict(self).items() if name not in _INNER}
 
 
 def notice_of(approval: ApprovalRecord) -> Notice:

@@ -16,11 +16,11 @@ Details:
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, TypeAlias
 
 from holdfast.model import lenient
 from holdfast.model.matches import Held, WatchMatch, joined
+from holdfast.records import Struct, asdict, field, replace
 
 #: Characters kept of a line that is held back: there may be one for each process.
 MOST_CHARACTERS = 400
@@ -35,8 +35,7 @@ class BreakerRules(NamedTuple):
     silence: float = 30.0
 
 
-@dataclass(frozen=True, slots=True)
-class Breaker:
+class Breaker(Struct, frozen=True):
     """The state of the breaker of an instance. A new one is not tripped."""
 
     notified_at: tuple[float, ...] = ()
@@ -57,7 +56,7 @@ class Breaker:
     """Of how many processes."""
 
     def to_json(self) -> dict[str, Any]:
-        fields = {name: getattr(self, name) for name in self.__slots__ if getattr(self, name) not in (None, 0, {}, ())}
+        fields = {name: value for name, value in asdict(self).items() if value not in (None, 0, {}, ())}
         if "notified_at" in fields:
             fields["told_at"] = fields.pop("notified_at")
         if self.tripped_at is not None:
@@ -88,8 +87,7 @@ class Breaker:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class Released:
+class Released(Struct, frozen=True):
     """The end of a silence."""
 
     count: int

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, Literal, NamedTuple, TypeAlias
 
@@ -12,6 +11,7 @@ from holdfast.model.process import HeldProcess, ProcessId
 from holdfast.model.prompts import InputNeed
 from holdfast.model.readiness import Readiness
 from holdfast.model.stalls import Stall
+from holdfast.records import Struct, field
 
 Kind: TypeAlias = Literal[
     "completion",
@@ -68,8 +68,7 @@ class StoredEvent(NamedTuple):
     notice: Notice | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Notice:
+class Notice(Struct, frozen=True):
     """A notification for one session. The same fact has the same key, also after any restart."""
 
     key: str

@@ -5,8 +5,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias, assert_never
+
+from holdfast.records import Struct, replace
 
 #: After a stop for a `restart` the command runs again, unless its end is requested meanwhile.
 StopReason: TypeAlias = Literal["killed", "deadline", "session_end", "daemon_stop", "restart"]
@@ -16,37 +17,31 @@ EndReason: TypeAlias = Literal["exited", "signaled", "killed", "deadline", "oom"
 # How it ended, as reported by the kernel.
 
 
-@dataclass(frozen=True, slots=True)
-class Exited:
+class Exited(Struct, frozen=True):
     """It exited with this code."""
 
     code: int
 
 
-@dataclass(frozen=True, slots=True)
-class Signaled:
+class Signaled(Struct, frozen=True):
     """A signal ended it; its sender is unknown."""
 
     signal: int
 
 
-@dataclass(frozen=True, slots=True)
-class Unseen:
+class Unseen(Struct, frozen=True):
     """It is gone, and its status is unknown."""
 
 
-@dataclass(frozen=True, slots=True)
-class Lost:
+class Lost(Struct, frozen=True):
     """How it ended cannot be known."""
 
 
-@dataclass(frozen=True, slots=True)
-class NeverRan:
+class NeverRan(Struct, frozen=True):
     """It was not started: it could not be, or its end was requested before."""
 
 
-@dataclass(frozen=True, slots=True)
-class Skipped:
+class Skipped(Struct, frozen=True):
     """It was not started, because the process that it waited for did not succeed."""
 
     after: str
@@ -56,8 +51,7 @@ Status: TypeAlias = Exited | Signaled | Unseen
 Outcome: TypeAlias = Status | Lost | NeverRan | Skipped
 
 
-@dataclass(frozen=True, slots=True)
-class StopRequest:
+class StopRequest(Struct, frozen=True):
     """The first request to end it: by whom, why and when, and whether SIGKILL was needed."""
 
     by: str | None
@@ -69,26 +63,22 @@ class StopRequest:
 # States.
 
 
-@dataclass(frozen=True, slots=True)
-class Requested:
+class Requested(Struct, frozen=True):
     """Its start was requested; whether it runs is not known yet."""
 
 
-@dataclass(frozen=True, slots=True)
-class Queued:
+class Queued(Struct, frozen=True):
     """Its start is recorded, and waits for its turn in a queue or for the end of other processes."""
 
 
-@dataclass(frozen=True, slots=True)
-class Running:
+class Running(Struct, frozen=True):
     """The command runs."""
 
     pid: int
     at: float
 
 
-@dataclass(frozen=True, slots=True)
-class Stopping:
+class Stopping(Struct, frozen=True):
     """It runs, and its end was requested."""
 
     pid: int
@@ -96,8 +86,7 @@ class Stopping:
     stop: StopRequest
 
 
-@dataclass(frozen=True, slots=True)
-class Ended:
+class Ended(Struct, frozen=True):
     """It is over. The status from the kernel and the request to end it are both recorded."""
 
     outcome: Outcome
@@ -111,8 +100,7 @@ class Ended:
     """Whether the kernel killed some of its processes because memory ran out."""
 
 
-@dataclass(frozen=True, slots=True)
-class Restarting:
+class Restarting(Struct, frozen=True):
     """Between two runs: the last one is over, and the next is scheduled. It counts as running."""
 
     last: Ended
@@ -125,23 +113,20 @@ State: TypeAlias = Requested | Queued | Running | Stopping | Ended | Restarting
 # Facts.
 
 
-@dataclass(frozen=True, slots=True)
-class ChildStarted:
+class ChildStarted(Struct, frozen=True):
     """The command was started as this process."""
 
     pid: int
     at: float
 
 
-@dataclass(frozen=True, slots=True)
-class LaunchFailed:
+class LaunchFailed(Struct, frozen=True):
     """The command could not be started."""
 
     at: float
 
 
-@dataclass(frozen=True, slots=True)
-class StopAsked:
+class StopAsked(Struct, frozen=True):
     """Its end was requested. The first request is recorded; later ones change nothing."""
 
     by: str | None
@@ -149,13 +134,11 @@ class StopAsked:
     at: float
 
 
-@dataclass(frozen=True, slots=True)
-class ForceUsed:
+class ForceUsed(Struct, frozen=True):
     """SIGKILL was sent to some of the tree after the grace period."""
 
 
-@dataclass(frozen=True, slots=True)
-class ChildEnded:
+class ChildEnded(Struct, frozen=True):
     """The command's own process is gone."""
 
     status: Status
@@ -164,22 +147,19 @@ class ChildEnded:
     """Whether the kernel killed some of its processes because memory ran out."""
 
 
-@dataclass(frozen=True, slots=True)
-class WitnessesGone:
+class WitnessesGone(Struct, frozen=True):
     """No part of holdfast that could have observed the end is left."""
 
     at: float
 
 
-@dataclass(frozen=True, slots=True)
-class RestartPlanned:
+class RestartPlanned(Struct, frozen=True):
     """It will be run again at this time: by its restart policy, or by request."""
 
     due: float
 
 
-@dataclass(frozen=True, slots=True)
-class PredecessorFailed:
+class PredecessorFailed(Struct, frozen=True):
     """The process that it waited for did not succeed."""
 
     after: str

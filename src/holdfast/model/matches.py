@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
 from holdfast.model import lenient
+from holdfast.records import Struct, replace
 
 #: The most that one notification shows.
 MOST_LINES = 20
 MOST_CHARACTERS = 2000
 
 
-@dataclass(frozen=True, slots=True)
-class WatchMatch:
+class WatchMatch(Struct, frozen=True):
     """One line that matched."""
 
     stream: str
@@ -50,8 +49,7 @@ class WatchMatch:
         return cls(stream, offset, end, pattern, output, fields.get("output_cut") is True)
 
 
-@dataclass(frozen=True, slots=True)
-class Held:
+class Held(Struct, frozen=True):
     """Matches that were held back: how many, the first, and the newest."""
 
     count: int

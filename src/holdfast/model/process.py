@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from dataclasses import MISSING, dataclass, field, fields
 from typing import Any, Literal, NewType, TypeAlias
 
 from holdfast.model.lifecycle import Ended, Queued, Requested, Restarting, Running, State, Stopping
@@ -12,6 +11,7 @@ from holdfast.model.prompts import InputNeed
 from holdfast.model.readiness import KINDS, Readiness, ReadinessKind
 from holdfast.model.stalls import Stall
 from holdfast.model.watching import WatchState
+from holdfast.records import Struct, asdict, field, names
 
 ProcessId = NewType("ProcessId", str)
 PREFIX = "proc_"
@@ -47,8 +47,7 @@ def is_session(text: str) -> bool:
     return 0 < len(text) <= _SESSION_LONGEST and text.isprintable()
 
 
-@dataclass(frozen=True, slots=True)
-class Meta:
+class Meta(Struct, frozen=True):
     """The specification of a process, fixed at its start. Stored in its bundle, from which its row can be rebuilt."""
 
     id: ProcessId
@@ -127,13 +126,14 @@ class Meta:
 
     def to_json(self) -> dict[str, Any]:
         """The fields that differ from the defaults: it is written and read with every start."""
-        fields = {name: getattr(self, name) for name in self.__slots__}
-        return {name: value for name, value in fields.items() if name not in _DEFAULTS or value != _DEFAULTS[name]}
+        return {
+            name: value for name, value in asdict(self).items() if name not in _DEFAULTS or value != _DEFAULTS[name]
+        }
 
     @classmethod
     def from_json(cls, value: dict[str, Any]) -> Meta:
         """The meta of a bundle or row, but for fields of a newer release. Raises TypeError where some are missing."""
-        known = {key: value[key] for key in cls.__dataclass_fields__ if key in value}
+        known = {key: value[key] for key in _META if key in value}
         lists = {"argv": tuple(value.get("argv") or ()), "success_codes": tuple(value.get("success_codes") or (0,))}
         lists |= {
             name: tuple(value.get(name) or ())
@@ -162,16 +162,13 @@ class Meta:
         return ("out", "err") if self.split else ("out",)
 
 
-#: The defaults of Meta.
-_DEFAULTS: dict[str, object] = {
-    one.name: one.default if one.default is not MISSING else {}
-    for one in fields(Meta)
-    if one.default is not MISSING or one.default_factory is not MISSING
-}
+#: The fields of Meta, and the values of those that have a default.
+_META = names(Meta)
+_EMPTY = Meta(ProcessId(""), "", (), "", "", 0.0)
+_DEFAULTS: dict[str, object] = {name: getattr(_EMPTY, name) for name in _META[_META.index("name") :]}
 
 
-@dataclass(frozen=True, slots=True)
-class StreamExtent:
+class StreamExtent(Struct, frozen=True):
     """The extent of a log: bytes before `first` were dropped."""
 
     first: int = 0
@@ -179,20 +176,18 @@ class StreamExtent:
     closed: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Leftover:
+class Leftover(Struct, frozen=True):
     """A descendant that outlived the command. The start time distinguishes it from a later user of the pid."""
 
     pid: int
     start: int
 
 
-@dataclass(frozen=True, slots=True)
-class HeldProcess:
+class HeldProcess(Struct, frozen=True):
     """A process with its state. Immutable: a change makes a new object."""
 
     meta: Meta
-    state: State = Requested()  # noqa: RUF009 - frozen and without fields
+    state: State = Requested()
     streams: dict[str, StreamExtent] = field(default_factory=dict)
     exit_offset: int | None = None
     leftovers: tuple[Leftover, ...] = ()

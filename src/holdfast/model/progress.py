@@ -8,14 +8,13 @@ interval. When the clock is set back, the next check is at most one interval awa
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from holdfast.model import lenient
+from holdfast.records import Struct, field
 
 
-@dataclass(frozen=True, slots=True)
-class Progress:
+class Progress(Struct, frozen=True):
     """The output of one process that was notified. A new one is due at once and has notified nothing."""
 
     next_at: float = 0.0

@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
+
+from holdfast.records import Struct
 
 if TYPE_CHECKING:
     from holdfast.model.process import HeldProcess
@@ -46,8 +47,7 @@ class Terminal(NamedTuple):
     """Programs read whole lines."""
 
 
-@dataclass(frozen=True, slots=True)
-class InputNeed:
+class InputNeed(Struct, frozen=True):
     """A prompt without an answer. `run` is the start time of the run of the process."""
 
     run: float

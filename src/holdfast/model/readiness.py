@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, TypeAlias
+
+from holdfast.records import Struct, field
 
 if TYPE_CHECKING:
     from holdfast.model.process import HeldProcess
@@ -20,8 +21,7 @@ _GROWTH = 1.25
 _STEPS = 6
 
 
-@dataclass(frozen=True, slots=True)
-class Readiness:
+class Readiness(Struct, frozen=True):
     """The readiness of one run of a process. `run` is the start time of that run."""
 
     run: float

@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 
 from holdfast.errors import BadValue
 from holdfast.model.process import is_name
-from holdfast.model.sinks import DEFAULT_KINDS, KINDS, OUTCOMES, Outcomes, Quiet, Secret, Sink, Way
+from holdfast.model.sinks import DEFAULT_KINDS, DEFAULT_TRIES, KINDS, OUTCOMES, Outcomes, Quiet, Secret, Sink, Way
 
 MOST_SINKS = 100
 _MOST_PATTERNS = 1000
@@ -179,7 +179,7 @@ def _quiet(table: _Table) -> Quiet | None:
 
 
 def _tries(table: _Table) -> int:
-    value = table.values.get("tries", Sink.__dataclass_fields__["tries"].default)
+    value = table.values.get("tries", DEFAULT_TRIES)
     if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= _MOST_TRIES:
         raise table.wrong(f"tries must be a number from 1 to {_MOST_TRIES}", "write tries = 20")
     return value

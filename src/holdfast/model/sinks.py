@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 from datetime import datetime, time, timedelta, tzinfo
 from fnmatch import fnmatchcase
 from typing import Any, Literal, NamedTuple, get_args
 from urllib.parse import unquote, urlsplit
 
 from holdfast.model.events import Kind, Notice
+from holdfast.records import Struct
 
 Way = Literal["apprise", "webhook", "desktop"]
 Outcomes = Literal["any", "failure", "success"]
@@ -39,6 +39,9 @@ class Quiet(NamedTuple):
         return f"{self.start // 60:02}:{self.start % 60:02}-{self.end // 60:02}:{self.end % 60:02}"
 
 
+DEFAULT_TRIES = 20
+
+
 class Secret(NamedTuple):
     """A text that must not be shown: given in the configuration, or read from a variable or a file when needed."""
 
@@ -50,13 +53,12 @@ class Secret(NamedTuple):
         return "Secret(…)"
 
 
-@dataclass(frozen=True, slots=True)
-class Sink:
+class Sink(Struct, frozen=True):
     name: str
     way: Way
-    address: Secret = field(default=Secret(), repr=False)
+    address: Secret = Secret()
     """An Apprise URL or the address of a webhook; nothing for the desktop."""
-    secret: Secret = field(default=Secret(), repr=False)
+    secret: Secret = Secret()
     """What a webhook is signed with."""
     kinds: frozenset[Kind] = DEFAULT_KINDS
     sessions: tuple[str, ...] = ("*",)
@@ -64,7 +66,7 @@ class Sink:
     outcomes: Outcomes = "any"
     """Which completions."""
     quiet: Quiet | None = None
-    tries: int = 20
+    tries: int = DEFAULT_TRIES
     enabled: bool = True
 
 

@@ -6,8 +6,9 @@ measured never counts as stalled.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
+
+from holdfast.records import Struct
 
 if TYPE_CHECKING:
     from holdfast.model.process import HeldProcess
@@ -21,8 +22,7 @@ _SHORTEST_PAUSE, _LONGEST_PAUSE = 0.05, 5.0
 _SAMPLES_PER_LIMIT = 5
 
 
-@dataclass(frozen=True, slots=True)
-class Stall:
+class Stall(Struct, frozen=True):
     """A current episode. `run` is the start time of the run of the process."""
 
     run: float

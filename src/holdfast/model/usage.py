@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import dataclass, field
 from typing import NamedTuple
+
+from holdfast.records import Struct, field
 
 #: The number of samples in the history.
 HISTORY = 60
@@ -19,8 +20,7 @@ class UsageSample(NamedTuple):
     rss_bytes: int
 
 
-@dataclass(slots=True)
-class Track:
+class Track(Struct):
     """The usage of one process. Times are of a monotonic clock."""
 
     cpu_seconds: float | None = None

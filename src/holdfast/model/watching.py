@@ -20,11 +20,11 @@ Details:
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 from holdfast.model import lenient
 from holdfast.model.matches import Held, WatchMatch, joined, that_fit
+from holdfast.records import Struct, asdict, field, replace
 
 __all__ = [
     "WatchMatch", "Held", "WatchState", "WatchRules",
@@ -47,8 +47,7 @@ class WatchRules(NamedTuple):
     """How many notifications a process may make."""
 
 
-@dataclass(frozen=True, slots=True)
-class WatchState:
+class WatchState(Struct, frozen=True):
     """The state of the watch of one process."""
 
     cursors: dict[str, int] = field(default_factory=dict)
@@ -70,7 +69,7 @@ class WatchState:
 
     def to_json(self) -> dict[str, Any]:
         """The fields that differ from a new one: it is written with each change."""
-        fields = {_KEYS.get(name, name): getattr(self, name) for name in self.__slots__ if getattr(self, name)}
+        fields = {_KEYS.get(name, name): value for name, value in asdict(self).items() if value}
         if self.window_until is not None:
             fields["window_until"] = self.window_until
         if self.held is not None:
@@ -93,8 +92,7 @@ class WatchState:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class Notified:
+class Notified(Struct, frozen=True):
     """Matches to be notified at once, in full."""
 
     matches: tuple[WatchMatch, ...]
@@ -102,15 +100,13 @@ class Notified:
     """Held back since the last notification: none, since a digest would have notified those."""
 
 
-@dataclass(frozen=True, slots=True)
-class MatchDigest:
+class MatchDigest(Struct, frozen=True):
     """Matches to be notified as a digest."""
 
     held: Held
 
 
-@dataclass(frozen=True, slots=True)
-class Disabled:
+class Disabled(Struct, frozen=True):
     """The watch has ended."""
 
     strikes: int

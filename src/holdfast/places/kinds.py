@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from importlib import import_module
-from importlib.metadata import EntryPoint, entry_points
+from typing import TYPE_CHECKING
 
 from holdfast.errors import Unsupported
 from holdfast.places.backend import Backend
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
 
 #: The entry point group of packages that add kinds.
 GROUP = "holdfast.backends"
@@ -52,4 +55,6 @@ def find(kind: str) -> type[Backend] | None:
 
 
 def _installed() -> dict[str, EntryPoint]:
+    from importlib.metadata import entry_points  # takes as long as twenty modules: not at each start of the daemon
+
     return {entry.name: entry for entry in entry_points(group=GROUP)}

@@ -10,8 +10,9 @@ import contextlib
 import json
 import os
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 from typing import NamedTuple
+
+from holdfast.records import Struct, field
 
 #: A file with more lines than this is rewritten with what still counts.
 _LONGEST = 2000
@@ -38,8 +39,7 @@ def next_cut(offset: int, end: int, *cuts: Iterable[int]) -> int:
     return min((cut for some in cuts for cut in some if offset < cut < end), default=end)
 
 
-@dataclass(slots=True)
-class Marks:
+class Marks(Struct):
     path: str
     resizes: list[ResizeMark] = field(default_factory=list)
     #: Queries before this byte have been answered.

@@ -7,9 +7,9 @@ import json
 import os
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, field
 
 from holdfast.logs.reader import CHUNK, Log
+from holdfast.records import Struct, field
 from holdfast.screen.emulator import Emulator, Picture, Unusable
 from holdfast.screen.marks import ResizeMark, next_cut, size_at
 
@@ -34,8 +34,7 @@ _SPECIAL = bytes(n for n in range(32) if n not in (9, 10, 13)) + b"\x7f\xc2"
 _MARGINS = re.compile(rb"\x1b\[[0-9;]*[rs]|\x1b\[\?[0-9;]*69|\xc2\x9b")
 
 
-@dataclass(frozen=True, slots=True)
-class ScreenRequest:
+class ScreenRequest(Struct, frozen=True):
     """Where the terminal changed, and from where on its replies count."""
 
     resizes: list[ResizeMark]
@@ -43,8 +42,7 @@ class ScreenRequest:
     cuts: list[int] = field(default_factory=list)
 
 
-@dataclass(frozen=True, slots=True)
-class Emulators:
+class Emulators(Struct, frozen=True):
     """How emulators are created. They can read snapshots of the same `version`."""
 
     version: str

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterable
-from dataclasses import fields
 from sqlite3 import Connection
 
 from holdfast.model.approvals import ApprovalRecord
+from holdfast.records import names
 
 __all__ = ["Connection"]
 
-_NAMES = tuple(field.name for field in fields(ApprovalRecord))
+_NAMES = names(ApprovalRecord)
 _COLUMNS = ", ".join(_NAMES)
 _PLACES = ", ".join("?" * len(_NAMES))
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import sqlite3
 import time
-from importlib.resources import files
 
 from holdfast.errors import HoldfastError
 from holdfast.store.writer import is_full, transaction
@@ -52,8 +51,12 @@ def migrate(connection: sqlite3.Connection, upto: int | None = None) -> None:
 
 def migrations() -> list[tuple[int, str]]:
     """The scripts in order, each with the version of the store it makes."""
-    found = [entry for entry in files(__package__).joinpath("migrations").iterdir() if entry.name.endswith(".sql")]
-    return sorted((int(entry.name[:4]), entry.read_text(encoding="utf-8")) for entry in found)
+    directory, found = os.path.join(os.path.dirname(__file__), "migrations"), []
+    for name in sorted(os.listdir(directory)):
+        if name.endswith(".sql"):
+            with open(os.path.join(directory, name), encoding="utf-8") as script:
+                found.append((int(name[:4]), script.read()))
+    return found
 
 
 def _check(path: str) -> None:

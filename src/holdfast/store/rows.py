@@ -18,6 +18,7 @@ from holdfast.model.readiness import Readiness
 from holdfast.model.sinks import Sink
 from holdfast.model.stalls import Stall
 from holdfast.model.watching import WatchState
+from holdfast.records import asdict
 from holdfast.store import outbox
 from holdfast.store.approvals import put_typed
 from holdfast_keeper import failpoints
@@ -114,9 +115,9 @@ def _marks(process: HeldProcess) -> dict[str, Any]:
         "streak": process.streak,
         "gave_up": process.gave_up,
         "boot_run": process.boot_run,
-        "readiness": _fields(process.readiness) if process.readiness is not None else None,
-        "stall": _fields(process.stall) if process.stall is not None else None,
-        "need": _fields(process.need) if process.need is not None else None,
+        "readiness": asdict(process.readiness) if process.readiness is not None else None,
+        "stall": asdict(process.stall) if process.stall is not None else None,
+        "need": asdict(process.need) if process.need is not None else None,
         "watching": process.watching.to_json() if process.watching is not None else None,
         "progress": process.progress.to_json() if process.progress is not None else None,
         # Why it was not started, or was lost, is known from nowhere else.
@@ -127,18 +128,14 @@ def _marks(process: HeldProcess) -> dict[str, Any]:
 
 
 def _state_to_json(state: State) -> dict[str, Any]:
-    fields = {"is": _STATE_NAMES[type(state)], **_fields(state)}
+    fields = {"is": _STATE_NAMES[type(state)], **asdict(state)}
     if isinstance(state, Restarting):
         fields["last"] = _state_to_json(state.last)
     if isinstance(state, Ended):
-        fields["outcome"] = {"is": _OUTCOME_NAMES[type(state.outcome)], **_fields(state.outcome)}
+        fields["outcome"] = {"is": _OUTCOME_NAMES[type(state.outcome)], **asdict(state.outcome)}
     if fields.get("stop") is not None:
-        fields["stop"] = _fields(fields["stop"])
+        fields["stop"] = asdict(fields["stop"])
     return fields
-
-
-def _fields(record: State | Outcome | StopRequest | Readiness | Stall | InputNeed) -> dict[str, Any]:
-    return {name: getattr(record, name) for name in record.__slots__}
 
 
 def _state_from_json(value: dict[str, Any]) -> State:

@@ -6,7 +6,6 @@ import asyncio
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +17,7 @@ from holdfast.model import approvals as rules
 from holdfast.model.approvals import ApprovalRecord, Scope, State
 from holdfast.model.events import Event
 from holdfast.model.sinks import Outgoing
+from holdfast.records import replace
 from holdfast.store import approvals as rows
 from holdfast.store import outbox
 from holdfast.store.store import Store

@@ -8,13 +8,13 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Iterable
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from holdfast.daemon.core.context import DaemonContext
 from holdfast.errors import BadValue, Unsupported
 from holdfast.model.process import Meta
 from holdfast.ops.start import Start
+from holdfast.records import replace
 
 if TYPE_CHECKING:
     from holdfast.daemon.approvals.commands import Judged

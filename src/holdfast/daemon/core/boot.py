@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import time
-from dataclasses import replace
 
 from holdfast.daemon.core.context import DaemonContext
 from holdfast.daemon.core.log import note
@@ -17,6 +16,7 @@ from holdfast.errors import HoldfastError
 from holdfast.model.lifecycle import RestartPlanned, WitnessesGone, advance
 from holdfast.model.process import HeldProcess
 from holdfast.model.process_rules import come_back_at_boot
+from holdfast.records import replace
 from holdfast.store import rows
 
 #: Under this key the store remembers the boot during which the last daemon ran.

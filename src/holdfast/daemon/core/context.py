@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Coroutine
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from holdfast.daemon.approvals.audit import AuditLog
@@ -40,6 +39,7 @@ from holdfast.model.process import HeldProcess, ProcessId
 from holdfast.paths import Paths
 from holdfast.places.base import ExecutionPlace, Measures
 from holdfast.places.keeper_link import KeeperLink
+from holdfast.records import Struct, field
 from holdfast.settings import Settings
 from holdfast.store.store import Store
 
@@ -53,8 +53,7 @@ Message = dict[str, Any]
 _SHOWN_AT_ONCE = 200
 
 
-@dataclass(frozen=True, slots=True)
-class DaemonContext:
+class DaemonContext(Struct, frozen=True):
     paths: Paths
     settings: Settings
     registry: Registry

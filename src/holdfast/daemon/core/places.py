@@ -14,7 +14,6 @@ import shutil
 import time
 import traceback
 from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
@@ -33,6 +32,7 @@ from holdfast.places.absent import AbsentPlace
 from holdfast.places.backend import Backend, PlaceSpec, Sandbox, Site
 from holdfast.places.base import ExecutionPlace, PlaceGone, Refused
 from holdfast.places.keeper_link import KeeperLink
+from holdfast.records import Struct, field
 from holdfast.store.store import Store
 from holdfast_keeper.protocol import Message
 
@@ -44,8 +44,7 @@ _FAILED_PAUSE = 1.0
 _FILE = "place.json"
 
 
-@dataclass(slots=True)
-class _OpenPlace:
+class _OpenPlace(Struct):
     """A place whose keeper is connected, or is being connected."""
 
     place: ExecutionPlace

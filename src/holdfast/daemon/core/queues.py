@@ -10,7 +10,6 @@ import asyncio
 import contextlib
 import time
 from collections.abc import Iterable
-from dataclasses import replace
 from functools import partial
 from itertools import takewhile
 from typing import TYPE_CHECKING
@@ -23,6 +22,7 @@ from holdfast.model.lifecycle import Fact, LaunchFailed, PredecessorFailed, Queu
 from holdfast.model.process import HeldProcess, ProcessId
 from holdfast.model.queues import Obstacles, QueueSettings, is_awaited, next_starts
 from holdfast.places.keeper_link import Refused
+from holdfast.records import replace
 from holdfast.store import queues as rows
 from holdfast.store.queues import Launch, QueuedStart, StoredQueues
 from holdfast.store.store import Store

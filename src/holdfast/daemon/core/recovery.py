@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from dataclasses import replace
 
 from holdfast.daemon.core.log import note
 from holdfast.daemon.core.registry import Registry
@@ -19,6 +18,7 @@ from holdfast.errors import Unreachable
 from holdfast.model.events import recovered
 from holdfast.model.process import HeldProcess, Meta, ProcessId, is_id
 from holdfast.places.base import ExecutionPlace, Refused
+from holdfast.records import replace
 from holdfast_keeper.protocol import Message
 
 _AT_ONCE = 64

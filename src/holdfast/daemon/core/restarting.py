@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import signal
 import time
-from dataclasses import replace
 
 from holdfast.daemon.core.context import DaemonContext
 from holdfast.daemon.core.ending import end
@@ -15,6 +14,7 @@ from holdfast.model import process_rules
 from holdfast.model.lifecycle import Ended, LaunchFailed, Restarting, RestartPlanned, advance, stop_of
 from holdfast.model.process import HeldProcess, ProcessId
 from holdfast.places.keeper_link import Refused
+from holdfast.records import replace
 
 _RETRY_PAUSE = 0.5
 

@@ -9,7 +9,6 @@ import asyncio
 import json
 import time
 from collections.abc import Awaitable, Callable, Iterator, Sequence
-from dataclasses import replace
 from typing import Any
 
 from holdfast.daemon.core.log import note, note_soon
@@ -44,6 +43,7 @@ from holdfast.model.lifecycle import (
 from holdfast.model.process import HeldProcess, Leftover, ProcessId, StreamExtent
 from holdfast.model.process_rules import RestartVerdict
 from holdfast.model.usage import Track, most
+from holdfast.records import replace
 from holdfast.store.store import Store
 from holdfast.store.writer import Edit
 

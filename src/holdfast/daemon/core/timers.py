@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import time
-from dataclasses import replace
 from functools import partial
 
 from holdfast.daemon.core import log, restarting
@@ -15,6 +14,7 @@ from holdfast.daemon.core.tasks import pause
 from holdfast.errors import HoldfastError
 from holdfast.model import process_rules
 from holdfast.model.process import HeldProcess, ProcessId
+from holdfast.records import replace
 from holdfast.settings import KEEP_ENDED_FLOOR
 
 #: The wall clock may be set during a sleep, so no sleep is longer than this.

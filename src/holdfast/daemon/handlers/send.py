@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import binascii
 from base64 import b64decode
-from dataclasses import replace
 
 from holdfast.daemon.approvals import typed_input
 from holdfast.daemon.core.context import Call, DaemonContext, Message
@@ -14,6 +13,7 @@ from holdfast.model import prompts
 from holdfast.model.process import HeldProcess
 from holdfast.ops.processes import Send
 from holdfast.places.keeper_link import Refused
+from holdfast.records import replace
 
 #: A program turns the echo off around the time it asks: a secret waits this long for that.
 _ECHO_OFF_TIMEOUT = 2.0

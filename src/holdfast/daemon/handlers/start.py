@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import shlex
 import time
-from dataclasses import replace
 from typing import Any, NamedTuple
 
 from holdfast.daemon.approvals import commands, sandboxing
@@ -25,6 +24,7 @@ from holdfast.model.process import HeldProcess, Meta, ProcessId
 from holdfast.model.readiness import KINDS
 from holdfast.ops.start import MOST_PATTERNS, SHORTEST_INTERVAL, Exec, Foreground, Start
 from holdfast.places.base import ExecutionPlace, Refused
+from holdfast.records import names, replace
 from holdfast.settings import LOG_CAP_FLOOR, Settings
 
 _COLS, _ROWS = 120, 30
@@ -34,7 +34,7 @@ _LONGEST_DELAY = 86400.0
 
 #: Fields of Meta that are the request's, under the same name.
 _SAME_NAME = tuple(
-    Start.FIELDS.keys() & set(Meta.__slots__) - {"id", "command", "argv", "session", "log_cap", "cwd", "backend"}
+    Start.FIELDS.keys() & set(names(Meta)) - {"id", "command", "argv", "session", "log_cap", "cwd", "backend"}
 )
 
 _LAUNCH = tuple(name for name, one in Start.FIELDS.items() if one.launch)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from dataclasses import replace
 
 from holdfast.daemon.core.context import Call, DaemonContext, Message
 from holdfast.errors import NoTerminal, NotNow, from_keeper
@@ -11,6 +10,7 @@ from holdfast.model.events import Event
 from holdfast.model.process import HeldProcess
 from holdfast.ops.processes import Attached, Resize, ShowScreen
 from holdfast.places.keeper_link import Refused
+from holdfast.records import replace
 
 
 async def resize(context: DaemonContext, call: Call, ask: Resize) -> Message:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-import tomllib
 from typing import Any, NamedTuple
 
 from holdfast.errors import BadValue, Denied
@@ -49,6 +48,8 @@ def read_all(directory: str) -> tuple[list[Hook], list[BadValue]]:
 
 def read(name: str, directory: str) -> Hook | None:
     """The hook in a directory; None when it is not enabled. Raises BadValue, also when others could have written it."""
+    import tomllib
+
     path = f"{directory}/hook.toml"
     try:
         for each in (directory, *(f"{directory}/{name}" for name in os.listdir(directory))):

@@ -10,7 +10,6 @@ import asyncio
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import replace
 from itertools import count, islice
 from operator import itemgetter
 from typing import Any, NamedTuple
@@ -19,6 +18,7 @@ from holdfast.daemon.core.tasks import ChangeSignals, drop
 from holdfast.errors import DiskFull
 from holdfast.model.events import Event, Notice, StoredEvent, id_of, of_notice
 from holdfast.model.process import ProcessId
+from holdfast.records import replace
 from holdfast.store import rows
 from holdfast.store.replies import ReplyRecord
 from holdfast.store.store import Store
@@ -158,7 +158,7 @@ class SessionInboxes:
             await changed.wait()
 
     def mark_delivered(self, notices: Iterable[Notice], to: str) -> None:
-        """Record, once for each, that it was handed out."""
+        """Struct, once for each, that it was handed out."""
         new = [notice for notice in notices if notice.id in self._pending and notice.id not in self._delivered]
         self._delivered.update(notice.id for notice in new)
         if new:

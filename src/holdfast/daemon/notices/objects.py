@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable
-from dataclasses import replace
 
 from holdfast.daemon.core.context import Call, DaemonContext, Message
 from holdfast.daemon.streams.tails import tail_of
@@ -12,6 +11,7 @@ from holdfast.model import notice_texts
 from holdfast.model.events import Notice, completion_key, ready_key
 from holdfast.model.process import ProcessId
 from holdfast.model.summaries import event_of, summary_of
+from holdfast.records import replace
 from holdfast.store import rows
 
 #: Logs that are read at the same time: more would delay other readers.

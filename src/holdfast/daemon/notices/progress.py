@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import time
-from dataclasses import replace
 from typing import Any
 
 from holdfast.daemon.core.context import DaemonContext
@@ -17,6 +16,7 @@ from holdfast.model.events import of_process, output_sample, queued
 from holdfast.model.process import HeldProcess, ProcessId
 from holdfast.model.progress import NewOutput
 from holdfast.places.keeper_link import Refused
+from holdfast.records import replace
 
 #: The wall clock may be set during a sleep.
 _LONGEST_SLEEP = 30.0

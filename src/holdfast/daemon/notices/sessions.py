@@ -6,7 +6,6 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import replace
 from functools import partial
 from typing import NamedTuple
 
@@ -14,6 +13,7 @@ from holdfast.daemon.core.registry import Registry
 from holdfast.daemon.notices.inbox import SessionInboxes
 from holdfast.model.events import Event, Notice
 from holdfast.model.process import HeldProcess, ProcessId
+from holdfast.records import replace
 from holdfast.store import rows
 from holdfast.store.store import Store
 

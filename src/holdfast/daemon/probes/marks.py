@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Literal
 
 from holdfast.daemon.core.context import DaemonContext
 from holdfast.daemon.core.log import note
 from holdfast.model.process import HeldProcess
 from holdfast.model.readiness import Readiness
+from holdfast.records import replace
 
 Change = Callable[[HeldProcess], HeldProcess]
 

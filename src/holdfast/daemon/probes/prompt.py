@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import time
-from dataclasses import replace
 from functools import partial
 from typing import NamedTuple
 
@@ -22,6 +21,7 @@ from holdfast.model.process import HeldProcess
 from holdfast.model.prompts import InputNeed
 from holdfast.model.text import TextView
 from holdfast.places.base import Refused
+from holdfast.records import replace
 
 #: Output that has not grown for this long is complete for now.
 _QUIET = 0.4

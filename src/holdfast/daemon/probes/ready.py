@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import time
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -19,6 +18,7 @@ from holdfast.errors import HoldfastError
 from holdfast.model import readiness
 from holdfast.model.process import HeldProcess
 from holdfast.model.readiness import Readiness
+from holdfast.records import replace
 
 #: After a failure that has nothing to do with the process, as when there is no keeper.
 _PAUSE_AFTER_FAILURE = 0.5

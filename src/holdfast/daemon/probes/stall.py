@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import time
-from dataclasses import replace
 
 from holdfast.daemon.core.context import DaemonContext
 from holdfast.daemon.probes import marks
@@ -14,6 +13,7 @@ from holdfast.model import stalls
 from holdfast.model.process import HeldProcess
 from holdfast.model.stalls import ActivitySample, Stall, StallWatch
 from holdfast.places.base import Refused
+from holdfast.records import replace
 
 
 async def watch_stalls(context: DaemonContext, process: HeldProcess) -> None:

@@ -13,13 +13,13 @@ import asyncio
 import re
 import threading
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import replace
 from itertools import chain
 from typing import Any
 
 from holdfast.model.matches import MOST_LINES, WatchMatch
 from holdfast.model.process import ProcessId
 from holdfast.places.base import ExecutionPlace
+from holdfast.records import replace
 from holdfast.secrets.environment import known_forms, masked_forms, secret_names
 from holdfast.secrets.redact import Forms, for_model
 from holdfast.settings import Settings

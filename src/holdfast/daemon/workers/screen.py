@@ -6,7 +6,6 @@ process is given up.
 
 from __future__ import annotations
 
-import importlib.metadata
 import importlib.util
 import os
 from collections.abc import Callable
@@ -80,5 +79,7 @@ def find_library() -> tuple[str, str] | None:
     for directory in (spec.submodule_search_locations or ()) if spec is not None else ():
         path = os.path.join(directory, _LIBRARY)
         if os.path.exists(path):
-            return path, importlib.metadata.version(_PACKAGE)
+            from importlib.metadata import version
+
+            return path, version(_PACKAGE)
     return None

@@ -13,7 +13,6 @@ import os
 from base64 import b64decode
 from collections.abc import AsyncIterator, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
@@ -25,6 +24,7 @@ from holdfast.daemon.workers.screen import ScreenBroken, ScreenWorker
 from holdfast.errors import DiskFull, HoldfastError, Unsupported
 from holdfast.model.process import HeldProcess, ProcessId
 from holdfast.places.keeper_link import KeeperLink, Refused
+from holdfast.records import Struct, field
 from holdfast.screen import marks as marking
 from holdfast.screen.marks import Marks
 
@@ -41,8 +41,7 @@ _COLS, _ROWS = 120, 30
 _REATTACH_TIMEOUT = 5.0
 
 
-@dataclass(slots=True)
-class _Terminal:
+class _Terminal(Struct):
     marks: Marks
     turn: asyncio.Lock = field(default_factory=asyncio.Lock)
     resizing: asyncio.Lock = field(default_factory=asyncio.Lock)

@@ -10,7 +10,6 @@ import asyncio
 import contextlib
 import time
 from collections.abc import AsyncIterator, Callable
-from dataclasses import replace
 
 from holdfast.daemon.core.context import DaemonContext
 from holdfast.daemon.core.log import note
@@ -23,6 +22,7 @@ from holdfast.model import watching
 from holdfast.model.events import Event
 from holdfast.model.process import HeldProcess, ProcessId
 from holdfast.model.watching import WatchOutcome, WatchRules, WatchState
+from holdfast.records import replace
 from holdfast.store import rows
 
 #: The pause between two scans of a stream, so that a chatty process does not cost a scan for each line.
