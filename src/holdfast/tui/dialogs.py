@@ -14,6 +14,7 @@ from textual.widgets import Input, Static
 
 from holdfast.client.approval import Approval
 from holdfast.tui import paint
+from holdfast.tui.text_boxes import LineBox
 
 _CSS = """
 {name} {{ align: center middle; background: $background 60%; }}
@@ -69,7 +70,7 @@ class LineDialog(ModalScreen[str | None]):
     def compose(self) -> ComposeResult:
         with Vertical():
             yield Static(lines(self._question))
-            yield Input(self._value, password=self._is_secret, compact=True)
+            yield LineBox(self._value, password=self._is_secret, compact=True)
             yield Static(lines(self._hint or "enter sends · esc leaves"), classes="quiet")
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
@@ -105,7 +106,7 @@ class NewSessionDialog(ModalScreen[NewSession | None]):
     def compose(self) -> ComposeResult:
         with Vertical():
             yield Static(lines("A name for the new session"))
-            yield Input(self._name, compact=True)
+            yield LineBox(self._name, compact=True)
             yield Static(self._shown(), id="agents", classes="quiet")
             yield Static(lines("↑ ↓ choose the agent · enter opens · esc leaves"), classes="quiet")
 
@@ -161,7 +162,7 @@ class ApprovalDialog(ModalScreen[Decision | None]):
                 )
             )
             if one.action == "sudo":
-                yield Input(password=True, placeholder="password", compact=True)
+                yield LineBox(password=True, placeholder="password", compact=True)
                 yield Static("enter sends the password · esc leaves", classes="quiet")
             else:
                 yield Static(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from rich.segment import Segment
 
 from holdfast.client.process import Process
-from holdfast.model.process import is_session
+from holdfast.model.agents import is_session
 from holdfast.model.units import age_text
 from holdfast.tui import paint
 from holdfast.tui.header import Tab

@@ -9,8 +9,6 @@ from textual import events
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, Vertical
-from textual.message import Message
-from textual.widgets import TextArea
 
 from holdfast.agent.front import AgentFront
 from holdfast.client.process import Process
@@ -22,6 +20,7 @@ from holdfast.tui.process_rows import draw_short, ordered
 from holdfast.tui.row_list import RowList
 from holdfast.tui.session_book import SessionInfo
 from holdfast.tui.status_line import TextLine
+from holdfast.tui.text_boxes import MessageBox
 from holdfast.tui.transcript import Transcript
 from holdfast.tui.transcript_blocks import ConversationBlocks
 
@@ -30,55 +29,12 @@ if TYPE_CHECKING:
 
 #: Narrower than this, the processes are not beside the conversation.
 _BESIDE = 76
-#: What is streamed is drawn at most this often; and with pauses that are as many times longer than a layout takes, so
-#: that keys of the user come in between.
+#: What is streamed is drawn with pauses of at least this, and that are as many times longer than a layout takes: keys
+#: come in between. The first layout takes long; what is streamed meanwhile must not wait for much longer.
 _FRAME = 0.08
 _REST = 4
+_LONGEST_PAUSE = 0.5
 _EMPTY = "write to the agent of this session; it starts with the first message"
-
-
-class MessageBox(TextArea):
-    """Enter sends; ctrl-J begins a new line."""
-
-    class MessageEntered(Message):
-        def __init__(self, text: str) -> None:
-            super().__init__()
-            self.text = text
-
-    class InterruptAsked(Message):
-        pass
-
-    def watch_has_focus(self, _has_focus: bool) -> None:
-        """Only the cursor shows the focus: to find the styles anew takes a quarter of a switch between sessions."""
-
-    async def _on_key(self, event: events.Key) -> None:
-        """Here, and not by bindings: keys that are typed fast must stay in their order."""
-        own = {
-            "enter": self.submit,
-            "ctrl+j": self.begin_line,
-            "shift+enter": self.begin_line,
-            "ctrl+c": self.interrupt,
-        }
-        if event.key in own:
-            event.stop()
-            event.prevent_default()
-            own[event.key]()
-        else:
-            await super()._on_key(event)
-
-    def submit(self) -> None:
-        if self.text.strip():
-            self.post_message(self.MessageEntered(self.text))
-            self.text = ""
-
-    def begin_line(self) -> None:
-        self.insert("\n")
-
-    def interrupt(self) -> None:
-        if self.selected_text:
-            self.app.copy_to_clipboard(self.selected_text)
-        else:
-            self.post_message(self.InterruptAsked())
 
 
 class SessionView(Vertical):
@@ -195,7 +151,8 @@ class SessionView(Vertical):
     def _draw_soon(self) -> None:
         if not self._is_drawing and self.display:
             self._is_drawing = True
-            self.set_timer(max(_FRAME, _REST * self.transcript.layout_seconds), self._draw_now)
+            rest = min(_LONGEST_PAUSE, _REST * self.transcript.layout_seconds)
+            self.set_timer(self.app.pause(max(_FRAME, rest)), self._draw_now)  # type: ignore[attr-defined]
 
     def _draw_now(self) -> None:
         self._is_drawing = False

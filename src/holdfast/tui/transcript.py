@@ -82,27 +82,28 @@ class Transcript(LinesView):
         if self.is_following:
             self._first = self._first_needed(blocks)
         self._blocks = blocks[self._first :]
-        self._shown = [self._lines(block) for block in self._blocks]
+        dark = self.is_dark
+        self._shown = [self._lines(block, dark) for block in self._blocks]
         self._ends = list(accumulate(map(len, self._shown)))
         self.layout_seconds = time.monotonic() - begun
 
     def _first_needed(self, blocks: list[TranscriptBlock]) -> int:
         """The first block to draw: enough to fill the view and a part above it."""
-        left = _PAGES * max(10, self.size.height)
+        left, dark = _PAGES * max(10, self.size.height), self.is_dark
         for at in range(len(blocks) - 1, -1, -1):
-            left -= len(self._lines(blocks[at]))
+            left -= len(self._lines(blocks[at], dark))
             if left <= 0:
                 return at
         return 0
 
     _width = 0
 
-    def _lines(self, block: TranscriptBlock) -> Drawn:
+    def _lines(self, block: TranscriptBlock, dark: bool) -> Drawn:
         """The lines of a block, drawn once for each state of it."""
-        key = (self.inner_width, self.is_dark, block.is_folded, block.status, block.head, len(block.text))
+        key = (self._width, dark, block.is_folded, block.status, block.head, len(block.text))
         known = self._drawn.get(block)
         if known is None or known[0] != key:
-            known = key, draw_block(block, self.inner_width, self.is_dark, self.app.console)
+            known = key, draw_block(block, self._width, dark, self.app.console)
             self._drawn[block] = known
         return known[1]
 

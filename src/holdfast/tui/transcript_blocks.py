@@ -110,8 +110,8 @@ class ConversationBlocks:
                 self._tools.pop(str(content.get("call")), None)
 
     def _put(self, block: TranscriptBlock) -> None:
-        """Before what is still being sent."""
-        self.blocks.insert(len(self.blocks) - len(self._sending), block)
+        """Before what is being written or sent: that is not in the log yet."""
+        self.blocks.insert(len(self.blocks) - len(self._sending) - len(self._drafts), block)
 
     # What is not in the log yet.
 
@@ -120,9 +120,10 @@ class ConversationBlocks:
         if entry <= self.last_entry:
             return
         if entry not in self._drafts:
-            self._drafts[entry] = TranscriptBlock(kind)
-            self._drafts[entry].is_draft = True
-            self._put(self._drafts[entry])
+            made = TranscriptBlock(kind)
+            made.is_draft = True
+            self.blocks.insert(len(self.blocks) - len(self._sending), made)
+            self._drafts[entry] = made
         self._drafts[entry].text += text
 
     def restart_draft(self, entry: int) -> None:
