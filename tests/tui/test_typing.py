@@ -52,3 +52,14 @@ def test_letters_behind_the_key_that_opens_the_filter_are_written_into_it(instan
         assert not isinstance(stage.app.screen, ConfirmDialog)
 
     on_stage(act)
+
+
+def test_what_moves_by_itself_is_drawn_less_often_while_the_user_types(instance: Path) -> None:
+    async def act(stage: Stage) -> None:
+        assert stage.app.pause(0.05) == 0.05
+        await stage.sessions_show("chat")
+        type_ahead(stage, "hi")
+        await stage.until(lambda: stage.app.pause(0.05) > 0.2)
+        await stage.until(lambda: stage.app.pause(0.05) == 0.05)
+
+    on_stage(act)

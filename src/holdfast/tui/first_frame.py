@@ -75,17 +75,18 @@ def frame(found: list[Process], width: int, height: int, theme: str) -> str:
     shown = [(process_parts(one, width - 1), "back" if at else "cursor") for at, one in enumerate(rows[:left])]
     lines += shown + [([], "back")] * (left - len(shown) + 1)
     lines.append(([(" " + fit(LIST_KEYS, width - 1), "text", False)], "bar"))
-    return _BEGIN + _NEXT_LINE.join(_line(parts, on, theme) for parts, on in lines[:height]) + "\x1b[K"
+    return _BEGIN + _NEXT_LINE.join(_line(parts, width, on, theme) for parts, on in lines[:height]) + "\x1b[K"
 
 
-def _line(parts: list[Part], on: str, theme: str) -> str:
-    from holdfast.tui.paint import DARK, LIGHT
+def _line(parts: list[Part], width: int, on: str, theme: str) -> str:
+    from holdfast.tui.paint import DARK, LIGHT, fit
 
     colours = DARK if theme == "dark" else LIGHT
-    drawn = [f"{_colour(48, colours[on])}"]
-    drawn += [
-        f"{_colour(38, colours[colour])}{_BOLD if is_bold else _PLAIN}{text}" for text, colour, is_bold in parts if text
-    ]
+    drawn = [_colour(48, colours[on])]
+    for text, colour, is_bold in parts:
+        shown = text if len(text) <= width else fit(text, width)
+        width -= len(shown)
+        drawn.append(f"{_colour(38, colours[colour])}{_BOLD if is_bold else _PLAIN}{shown}" if shown else "")
     return "".join(drawn)
 
 
