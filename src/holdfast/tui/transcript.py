@@ -100,7 +100,7 @@ class Transcript(LinesView):
 
     def _lines(self, block: TranscriptBlock, dark: bool) -> Drawn:
         """The lines of a block, drawn once for each state of it."""
-        key = (self._width, dark, block.is_folded, block.status, block.head, len(block.text))
+        key = (self._width, dark, block.is_folded, block.status, block.head, block.text)
         known = self._drawn.get(block)
         if known is None or known[0] != key:
             known = key, draw_block(block, self._width, dark, self.app.console)
@@ -169,6 +169,8 @@ def draw_block(block: TranscriptBlock, width: int, dark: bool, console: Console)
     """The lines of a block, with an empty one after what was said."""
     if block.kind == "tool":
         return _tool(block, width, dark)
+    if block.kind == "plan":
+        return _plan(block, width, dark, console)
     if block.kind == "notice":
         mark = paint.style(dark, "accent", bold=True)
         lines = _wrapped(f"[{block.head}]", width - 2 * _INDENT, paint.style(dark, "accent"), console)
@@ -201,6 +203,17 @@ def _tool(block: TranscriptBlock, width: int, dark: bool) -> Drawn:
         (f"  {paint.clean(status)}" if status else "", paint.style(dark, "bad" if is_bad else "dim")),
     )
     return [head] if block.is_folded else [head, *_result(block.text, width, dark)]
+
+
+def _plan(block: TranscriptBlock, width: int, dark: bool, console: Console) -> Drawn:
+    """A line for each step: what is done, what is under way, what comes later."""
+    shown: Drawn = [[Segment(" " + paint.fit(block.head, width - 2), paint.style(dark, "dim"))]]
+    for line in block.text.split("\n"):
+        mark, _, text = line.partition(" ")
+        colour = {"✓": "good", "●": "accent"}.get(mark, "dim")
+        look = paint.style(dark, "text" if mark == "●" else "dim", bold=mark == "●")
+        shown += _led(_wrapped(text, width - 7, look, console), Segment(f"   {mark} ", paint.style(dark, colour)))
+    return [*shown, []]
 
 
 def _result(text: str, width: int, dark: bool) -> Drawn:
