@@ -51,7 +51,7 @@ def test_only_the_last_paragraph_is_laid_out_again(laid_out: list[str]) -> None:
     laid_out.clear()
     for word in ("It ", "goes ", "on"):
         conversation.delta(5, word)
-        assert drawn(conversation, console)[-2].endswith(word.strip())
+        assert drawn(conversation, console)[-1].endswith(word.strip())
     assert laid_out == ["It ", "It goes ", "It goes on"]
 
 

@@ -111,8 +111,11 @@ class NewSessionDialog(ModalScreen[NewSession | None]):
             yield Static(lines("↑ ↓ choose the agent · enter opens · esc leaves"), classes="quiet")
 
     def _shown(self) -> Content:
-        names = [name or "a model (holdfast)" for name in self._agents]
-        return lines("Its agent", *(f" {'●' if at == self._chosen else '○'} {name}" for at, name in enumerate(names)))
+        names = [paint.clean(name or "a model (holdfast)") for name in self._agents]
+        rows = [
+            (f"\n ● {name}", "bold $primary") if at == self._chosen else f"\n ○ {name}" for at, name in enumerate(names)
+        ]
+        return Content.assemble("Its agent", *rows)
 
     def action_choose(self, by: int) -> None:
         self._chosen = (self._chosen + by) % len(self._agents)

@@ -67,15 +67,15 @@ def frame(found: list[Process], width: int, height: int, theme: str) -> str:
     mark = f" ●{running}" if running else ""
     with_agent = {str((one.labels or {}).get("holdfast.agent")) for one in found if one.session == AGENTS}
     wanted = needs((), rows, set(), with_agent)
-    lines: list[tuple[list[Part], str]] = [
-        ([(" all", "text", True), (fit(mark, width - len(note) - 4), "good", False), (note, "dim", False)], "bar")
-    ]
+    tab = _line([(" all", "text", True), (f"{mark} ", "good", False)], width, "cursor", theme)
+    space = max(0, width - len(mark) - 5)
+    lines: list[tuple[list[Part], str]] = [([(fit(note, space, right=True), "dim", False)], "bar")]
     lines += [(need_parts(wanted, at, width), "bar") for at in range(min(MOST_LINES, len(wanted)))]
     left = max(0, height - len(lines) - _LAST_LINES)
     shown = [(process_parts(one, width - 1), "back" if at else "cursor") for at, one in enumerate(rows[:left])]
     lines += shown + [([], "back")] * (left - len(shown) + 1)
     lines.append(([(" " + fit(LIST_KEYS, width - 1), "text", False)], "bar"))
-    return _BEGIN + _NEXT_LINE.join(_line(parts, width, on, theme) for parts, on in lines[:height]) + "\x1b[K"
+    return _BEGIN + tab + _NEXT_LINE.join(_line(parts, width, on, theme) for parts, on in lines[:height]) + "\x1b[K"
 
 
 def _line(parts: list[Part], width: int, on: str, theme: str) -> str:

@@ -42,15 +42,15 @@ class SessionView(Vertical):
 
     DEFAULT_CSS = """
     SessionView { width: 1fr; }
-    SessionView.beside { border-left: solid $panel; }
+    SessionView.beside { border-left: solid $foreground 30%; }
     SessionView > Horizontal { height: 1fr; }
-    SessionView #side { width: 34; border-left: solid $panel; }
+    SessionView #side { width: 34; border-left: solid $foreground 30%; }
     SessionView #side.hidden { display: none; }
     SessionView #side.wide { width: 55%; }
     SessionView #side.wide > .of-session, SessionView #side.wide > #inbox { display: none; }
     SessionView #inbox { height: 1; padding: 0 1; color: $foreground 70%; }
     SessionView > #doing { height: 1; padding: 0 1; color: $foreground 70%; background: $panel; }
-    SessionView > MessageBox { height: auto; max-height: 8; border: none; padding: 0 1; }
+    SessionView > MessageBox { height: auto; max-height: 8; border: none; border-left: outer $primary; padding: 0; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("ctrl+c", "interrupt", show=False),
@@ -80,9 +80,7 @@ class SessionView(Vertical):
                 yield RowList[Process](draw_short, empty="no process", classes="of-session")
                 yield TextLine(id="inbox")
         yield TextLine(id="doing")
-        yield MessageBox(
-            compact=True, highlight_cursor_line=False, placeholder="> write to the agent", disabled=not self.is_live
-        )
+        yield MessageBox(highlight_cursor_line=False, placeholder="write to the agent", disabled=not self.is_live)
 
     def on_mount(self) -> None:
         self.read_soon()
@@ -169,7 +167,7 @@ class SessionView(Vertical):
         pending = self.feed.pending[self.session]
         approvals = sum(1 for one in self.feed.approvals.values() if one.session == self.session)
         parts = [f"inbox {pending}"] if pending else []
-        parts += [f"approvals {approvals} (a)"] if approvals else []
+        parts += [f"approvals {approvals}"] if approvals else []
         self.query_one("#inbox", TextLine).show(" · ".join(parts))
         self.say_doing()
 
@@ -178,9 +176,12 @@ class SessionView(Vertical):
         state = self.info.state
         name = self.conversation.model or self.info.acp
         model = f"{name} · " if name else ""
-        text = {"working": f"● working {state.why}", "idle": f"idle {state.why}"}.get(state.phase, "no agent yet")
+        why = f" · {state.why}" if state.why else ""
+        text = {"working": f"● working{why}", "idle": f"idle{why}"}.get(state.phase, "no agent yet")
+        if any(one.session == self.session for one in self.feed.approvals.values()):
+            text = "? waits for your answer"
         text = self._retry or text
-        self.query_one("#doing", TextLine).show(paint.clean(f"{self.session} · {model}{text.strip()}"))
+        self.query_one("#doing", TextLine).show(paint.clean(f"{self.session} · {model}{text}"))
 
     async def on_row_list_row_opened(self, event: RowList.RowOpened) -> None:
         """Its output in place of the list."""

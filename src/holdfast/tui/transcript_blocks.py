@@ -15,7 +15,7 @@ _LONGEST_HEAD = 300
 
 
 class TranscriptBlock:
-    """`kind`: user, agent, tool, plan, notice, error, system. A folded one shows `head` alone. `is_draft`: more comes."""
+    """`kind`: user, agent, tool, plan, notice, error, system. A folded one shows its `head`. `is_draft`: more comes."""
 
     def __init__(self, kind: str, head: str = "", text: str = "", status: str = "") -> None:
         self.kind = kind

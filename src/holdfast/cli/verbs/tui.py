@@ -60,9 +60,9 @@ def run(given: Given) -> int:
     gc.disable()  # until the UI is up: what is imported stays
     os.environ.setdefault("TEXTUAL_FPS", _MOST_FRAMES)
     theme, before = given.theme or _theme(), termios.tcgetattr(0)
-    console.write(1, _ENTER)
     try:
         termios.tcsetattr(0, termios.TCSANOW, _quiet(before))
+        console.write(1, _ENTER)
         from holdfast.tui.first_frame import FirstFrame
 
         first = FirstFrame(theme)
