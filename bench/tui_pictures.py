@@ -43,6 +43,8 @@ for line in sys.stdin:
             send(id="q", method="session/request_permission",
                  params={"sessionId": "s", "toolCall": {**asked, "kind": "execute"}, "options": options})
             continue
+        steps = [("Find where lines are lost", "completed"), ("Mend it", "completed"), ("Run the tests", "in_progress")]
+        update(sessionUpdate="plan", entries=[{"content": text, "status": status} for text, status in steps])
         for key, title in (("a", "Read src/parser.py"), ("b", "npm test")):
             update(sessionUpdate="tool_call", toolCallId=key, title=title, kind="execute", status="pending")
             update(sessionUpdate="tool_call_update", toolCallId=key, status="completed")
@@ -155,7 +157,12 @@ def _draw_all(picture: Picture, endpoint: Endpoint, scratch: Path) -> None:
     picture.sees("Two tests fail")
     picture.draw("agent-100", "holdfast agent --session chat-42")
     picture.open(100, 26, "tui")
-    picture.sees("chat-42")
+    picture.sees("chat-42 ●1")
+    picture.press("F2")
+    picture.sees("write to the agent", "Two tests fail")
+    picture.draw("tui-100", "holdfast tui: a session")
+    picture.press("F1")
+    picture.sees("enter open", "2 failed")
     picture.press("C-n")
     picture.sees("claude-code")
     picture.press("Down")
@@ -176,7 +183,7 @@ def _draw_all(picture: Picture, endpoint: Endpoint, scratch: Path) -> None:
     picture.sees("Two tests fail", "publish it")
     picture.draw("tui-beside", "holdfast tui: two sessions side by side")
     picture.open(80, 24, "tui", "--theme", "light")
-    picture.sees("web")
+    picture.sees("web", "chat-42 ●1", "› 2 failed")
     picture.draw("tui-80-light", "holdfast tui --theme light", LIGHT)
 
 

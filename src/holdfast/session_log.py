@@ -16,7 +16,7 @@ from types import NoneType
 from typing import Any, Literal, NamedTuple, Self, TypeAlias, get_args
 
 from holdfast.errors import BadValue, DiskFull, HoldfastError, NotFound, NotNow
-from holdfast.model.process import is_session
+from holdfast.model.agents import is_session
 
 #: Of the format. A reader refuses a log with a greater one.
 VERSION = 1

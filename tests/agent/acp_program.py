@@ -87,6 +87,17 @@ class ScriptedAgent:
         content = [acp.tool_content(acp.text_block(f"result of {text}"))]
         await self._client.session_update(session, acp.update_tool_call(number, status="completed", content=content))
 
+    async def do_plan(self, session: str, text: str) -> None:
+        """Steps, each with its status: `read=completed,write=in_progress,test=pending`."""
+        steps: list[Any] = [one.split("=") for one in text.split(",")]
+        steps = [acp.plan_entry(name, status=status) for name, status in steps]
+        await self._client.session_update(session, acp.update_plan(steps))
+
+    async def do_open(self, session: str, command: str) -> None:
+        """A terminal that it leaves open."""
+        made = await self._client.create_terminal(session_id=session, command=command)
+        note("terminals", id=made.terminal_id)
+
     async def do_wait(self, session: str, path: str) -> None:
         number = f"wait-{os.getpid()}-{next(self._numbers)}"
         await self._client.session_update(session, acp.start_tool_call(number, f"wait for {path}", kind="execute"))

@@ -44,6 +44,10 @@ class ProgramNotes:
         return self._rows("opened")
 
     @property
+    def terminals(self) -> list[str]:
+        return [row["id"] for row in self._rows("terminals")]
+
+    @property
     def permissions(self) -> list[str]:
         return [row["chosen"] for row in self._rows("permissions")]
 
@@ -157,6 +161,37 @@ def test_terminals_and_files_are_served_by_holdfast(talk: Conversation, notes: P
         [terminal] = client.ps(session="A", all=True)
     assert terminal.id in said
     assert "refused" in talk.say(f"read {tmp_path}/missing")
+
+
+def test_terminals_of_a_killed_agent_are_ended_and_nothing_else_of_the_session(
+    talk: Conversation, notes: ProgramNotes, tmp_path: Path
+) -> None:
+    with holdfast.connect(session="A") as client:
+        other = client.run("sleep 1000").id
+        talk.send(f"open sleep 1000\nwait {tmp_path}/go")
+        eventually(lambda: (tmp_path / "go.began").exists())
+        [terminal] = notes.terminals
+        assert client.inspect(terminal).status == "running"
+        talk.kill()
+        ended = client.wait(terminal)
+        assert (ended.status, ended.reason) == ("ended", "killed")
+        (tmp_path / "go").touch()
+        talk.ended(1)
+        assert "Terminals that you had open were ended" in notes.prompts[-1]
+        assert client.inspect(other).status == "running"
+        again = notes.terminals[-1]
+        assert again != terminal
+        assert client.inspect(again).status == "running", "the terminals of the present agent go on"
+
+
+def test_a_plan_is_logged_as_a_call_that_is_over(talk: Conversation, notes: ProgramNotes) -> None:
+    steps = "read=completed,write=in_progress,test=pending"
+    talk.say(f"say before\nplan {steps}\nplan {steps}\nsay after\nplan read=completed,write=completed,test=completed")
+    results = [entry.content for entry in talk.of("tool_result")]
+    assert [one["name"] for one in results] == ["plan", "plan"], "a plan that did not change is not logged again"
+    assert [one["text"] for one in results] == ["✓ read\n● write\n○ test", "✓ read\n✓ write\n✓ test"]
+    assert [entry.content["text"] for entry in talk.of("assistant")][:2] == ["before", "after"]
+    assert fault_of(conversation.messages(talk.entries)) is None
 
 
 @pytest.mark.parametrize("can_load", [True, False])

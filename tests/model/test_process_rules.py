@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from holdfast.model import process_rules
+from holdfast.model.agents import is_session
 from holdfast.model.lifecycle import Requested, Stopping, StopRequest
-from holdfast.model.process import is_id, is_name, is_session
+from holdfast.model.process import is_id, is_name
 from holdfast.model.process_rules import (
     end_with_daemon,
     end_with_session,

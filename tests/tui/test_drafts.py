@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from rich.console import Console
 
+from holdfast.session_log import LogEntry
 from holdfast.tui import transcript
 from holdfast.tui.transcript import Drawn, draw_block
 from holdfast.tui.transcript_blocks import ConversationBlocks
@@ -50,7 +51,7 @@ def test_only_the_last_paragraph_is_laid_out_again(laid_out: list[str]) -> None:
     laid_out.clear()
     for word in ("It ", "goes ", "on"):
         conversation.delta(5, word)
-        assert drawn(conversation, console)[-2].endswith(word.strip())
+        assert drawn(conversation, console)[-1].endswith(word.strip())
     assert laid_out == ["It ", "It goes ", "It goes on"]
 
 
@@ -58,3 +59,22 @@ def test_code_is_not_taken_apart() -> None:
     parts = transcript._paragraphs(ANSWER)
     assert parts == ["# Result", "All **tests** pass.", "- one\n- two", ANSWER[ANSWER.index("```") : -10], "The end."]
     assert transcript._paragraphs("a\n\n```\nb\n\nc") == ["a", "```\nb\n\nc"]
+
+
+def test_an_answer_that_is_being_written_stays_below_what_is_read_from_the_log() -> None:
+    """The first words may come before the log was read."""
+    conversation = ConversationBlocks()
+    conversation.delta(9, "being written")
+    conversation.sending("a message")
+    conversation.add(LogEntry(1, None, 0.0, "user", {"text": "the question"}))
+    conversation.add(LogEntry(2, 1, 0.0, "assistant", {"text": "an earlier answer"}))
+    conversation.delta(9, ", still")
+    shown = [block.text for block in conversation.blocks]
+    assert shown == ["the question", "an earlier answer", "being written, still", "a message"]
+    conversation.add(LogEntry(9, 2, 0.0, "assistant", {"text": "written"}))
+    assert [block.text for block in conversation.blocks] == [
+        "the question",
+        "an earlier answer",
+        "written",
+        "a message",
+    ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import holdfast
 from holdfast.tui.ansi_lines import coloured, line_text
@@ -86,6 +87,36 @@ def test_output_is_followed_searched_on_the_server_and_read_from_any_byte(home: 
         assert "the very end" not in ui.text, "a view that was scrolled up stays where it is"
         await ui.press("G")
         await ui.sees("the very end", "following")
+
+    on_stage(act)
+
+
+def test_a_flood_is_followed_by_reading_what_a_screen_shows(home: Path) -> None:
+    with holdfast.connect() as client:
+        process = client.run("yes 'a line of the flood'; true", name="flood", log_cap=1 << 20).id
+
+    async def act(ui: Stage) -> None:
+        await ui.sees("flood")
+        await ui.press("enter")
+        await ui.sees("following")
+        view = ui.app.screen.query_one(LogView)
+        sizes: list[int] = []
+        load = ui.app.feed.client.logs
+
+        async def counted(*words: Any, **given: Any) -> Any:
+            page = await load(*words, **given)
+            sizes.append(len(page.data))
+            return page
+
+        ui.app.feed.client.logs = counted  # type: ignore[method-assign]
+        seen = view.total
+        await ui.until(lambda: len(sizes) > 6)
+        assert max(sizes) <= 16 << 10, "however much is written"
+        assert view.total > seen + sum(sizes), "the rest is skipped"
+        with holdfast.connect() as client:
+            client.kill(process)
+        await ui.until(lambda: view.window.end == view.total)
+        assert "a line of the flood" in ui.text
 
     on_stage(act)
 

@@ -114,7 +114,7 @@ def test_tabs_show_what_sessions_out_of_view_do(home: Path, endpoint: Endpoint, 
     async def act(ui: Stage) -> None:
         await ui.sessions_show("A")
         await ui.type("wait\n")
-        await ui.sees("A ● working", "working terminal", timeout=60)
+        await ui.sees("A ● working", "working · terminal", timeout=60)
         await ui.press("escape", "escape")
         await ui.sees("enter open")
         assert "A ● working" in ui.lines[0]

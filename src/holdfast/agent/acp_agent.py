@@ -41,13 +41,16 @@ _CANCEL_TIMEOUT = 8.0
 _LONGEST_RESULT = 30_000
 _LONGEST_SUMMARY = 8000
 _LONGEST_PIECE = 1500
+#: Steps of a plan that are shown.
+_MOST_STEPS = 50
+_STEP_MARKS = {"completed": "✓", "in_progress": "●"}
 #: In an error, that the program has no account.
 _LOGIN_MARKS = ("authenticat", "unauthorized", "login", "log in", "api key")
 _CANCELLED: Message = {"outcome": {"outcome": "cancelled"}}
 
 RESTARTED = """\
 [The system restarted you while you worked on the message below. A part of it may be done already, and a call that was \
-under way may have taken effect: check before you repeat anything.]"""
+under way may have taken effect: check before you repeat anything. Terminals that you had open were ended.]"""
 FORGOTTEN = "the program could not load its earlier session: it goes on with a summary"
 
 
@@ -79,6 +82,7 @@ class AcpAgent(SessionAgent):
         self._calls: dict[str, ToolCall] = {}
         self._contents: dict[str, Any] = {}
         self._titles: dict[str, str] = {}
+        self._plan = ""
         self._methods: list[Message] = []
 
     # Settings.
@@ -146,6 +150,7 @@ class AcpAgent(SessionAgent):
         self._calls.clear()
         self._contents.clear()
         self._titles.clear()
+        self._plan = ""
         self._events.shown("tui.message.start", entry=self._log.next_id)
         prompt = {"sessionId": self._session, "prompt": [{"type": "text", "text": text}]}
         try:
@@ -235,6 +240,7 @@ class AcpAgent(SessionAgent):
         if self._program is not None and self._program.is_running:
             return []
         await self._end_program()
+        await self._terminals.end_left()
         env = {**os.environ, **self._choice.env, "HOLDFAST_SESSION": self._client.session}
         env["HOLDFAST_HOME"] = str(self._client.paths.home)
         self._program = await AcpProgram.start(self._choice.command, env, self._cwd, self._serve, self._take_update)
@@ -320,6 +326,14 @@ class AcpAgent(SessionAgent):
         if program is not None:
             await program.close()
 
+    async def recover(self) -> None:
+        """The program of an agent that died is gone, and with it who reads its terminals."""
+        try:
+            await self._terminals.end_left()
+        except HoldfastError:
+            pass  # they are ended before the program is started
+        await super().recover()
+
     async def _close(self) -> None:
         await self._end_program()
         await self._terminals.close()
@@ -337,8 +351,27 @@ class AcpAgent(SessionAgent):
                 self._take_piece("tui.reasoning.delta", self._reasoning, update.get("content"))
             case "tool_call" | "tool_call_update":
                 self._take_call(update)
+            case "plan":
+                self._take_plan(update.get("entries"))
             case _:
                 pass
+
+    def _take_plan(self, entries: Any) -> None:
+        """Logged as a call that is over: so every reader of the log can show it. Each is the whole plan."""
+        steps = [one for one in entries if isinstance(one, dict)] if isinstance(entries, list) else []
+        lines = [
+            f"{_STEP_MARKS.get(str(one.get('status')), '○')} {' '.join(str(one.get('content') or '').split())[:300]}"
+            for one in steps[:_MOST_STEPS]
+        ]
+        left = len(steps) - len(lines)
+        text = "\n".join([*lines, *([f"… {left} more"] if left else [])])
+        if not text or text == self._plan:
+            return
+        self._plan = text
+        done = sum(one.get("status") == "completed" for one in steps)
+        title = f"{done} of {len(steps)} done"
+        call = self._new_call(f"plan-{self._log.next_id}", {"kind": conversation.PLAN, "title": title})
+        self._answer(call, ToolOutcome(text, "done", is_error=False))
 
     def _take_piece(self, topic: str, pieces: list[str], content: Any) -> None:
         if text := _block_text(content):

@@ -21,6 +21,10 @@ _OPEN = frozenset({"user", "notice", "tool_result"})
 _SILENT = frozenset({"session", "settings", "tool_start", "interrupt", "error", "end"})
 
 
+#: The name of the call by which another program reports its plan.
+PLAN = "plan"
+
+
 class ToolCall(NamedTuple):
     """A call of the model. `arguments` is the text that it wrote."""
 

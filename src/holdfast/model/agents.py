@@ -15,7 +15,13 @@ INTERRUPT_TOPIC = "session.interrupt"
 #: The exit code of an agent whose configuration is wrong: EX_CONFIG of sysexits.h.
 BAD_CONFIG = 78
 
+_LONGEST_SESSION = 256
 _QUIET = frozenset({"session", "settings"})
+
+
+def is_session(text: str) -> bool:
+    """Whether it can be the name of a session."""
+    return 0 < len(text) <= _LONGEST_SESSION and text.isprintable()
 
 
 class AgentState(NamedTuple):

@@ -19,7 +19,6 @@ PREFIX = "proc_"
 _ID = re.compile(r"proc_[0-9a-f]{12}\Z")
 _ID_PREFIX = re.compile(r"(?:proc_)?([0-9a-f]{4,12})\Z")
 _NAME = re.compile(r"[A-Za-z0-9._-]{1,64}\Z")
-_SESSION_LONGEST = 256
 
 Lifetime: TypeAlias = Literal["session", "daemon", "detached"]
 DeadlineAction: TypeAlias = Literal["kill", "notify"]
@@ -41,10 +40,6 @@ def id_prefix(text: str) -> str | None:
 def is_name(text: str) -> bool:
     """Whether it is a valid name of a process. A name must not look like an id."""
     return _NAME.match(text) is not None and not text.startswith(PREFIX)
-
-
-def is_session(text: str) -> bool:
-    return 0 < len(text) <= _SESSION_LONGEST and text.isprintable()
 
 
 class Meta(Struct, frozen=True):

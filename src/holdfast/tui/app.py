@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import gc
 import time
 from collections.abc import Coroutine, Iterable
 from contextlib import suppress
 from typing import Any, ClassVar
 
+from textual import events
 from textual.app import App, ComposeResult, SystemCommand
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal
@@ -17,25 +19,33 @@ from holdfast.client.process import Process
 from holdfast.tui import paint
 from holdfast.tui.dialogs import HelpDialog, NewSessionDialog
 from holdfast.tui.feed import LiveFeed
-from holdfast.tui.header import NeedsYou, TabBar, UserNeed, needs
-from holdfast.tui.help_keys import HELP
+from holdfast.tui.header import NeedsYou, TabBar
+from holdfast.tui.help_keys import HELP, LIST_KEYS
+from holdfast.tui.lines_view import LinesView
 from holdfast.tui.overviews import ApprovalsScreen, BackendsScreen, EventsScreen, InboxScreen, OverviewScreen
 from holdfast.tui.process_actions import ProcessActions
 from holdfast.tui.process_pane import ProcessPane, ProcessScreen
-from holdfast.tui.process_rows import AGENTS
-from holdfast.tui.processes_view import KEYS, ProcessesView
+from holdfast.tui.process_rows import AGENTS, note_text
+from holdfast.tui.processes_view import ProcessesView
 from holdfast.tui.row_list import RowList
 from holdfast.tui.session_tabs import SESSION_KEYS, SessionsScreen, SessionTabs, check_name
 from holdfast.tui.states import state_of
 from holdfast.tui.status_line import StatusLine
 from holdfast.tui.terminal_view import TerminalView
+from holdfast.tui.user_needs import UserNeed, needs
 
 #: Changes within this time are drawn together.
 _FRAME = 0.05
+#: After a key, whatever moves by itself is drawn at most this often for a while: what the user types comes first.
+_TYPING_FRAME = 0.25
+_TYPING = 1.0
+#: All objects are searched for unused cycles, which takes long: at most this often, and while the user types nothing.
+_COLLECT = 30.0
+_OBJECTS = (10_000, 20, 1_000_000_000)
 
 
 class HoldfastApp(App[None]):
-    """`theme_name` is dark or light."""
+    """`theme_name` is dark or light; `known` are the processes that the first frame showed."""
 
     TITLE = "holdfast"
     COMMAND_PALETTE_BINDING = "ctrl+k"
@@ -66,16 +76,19 @@ class HoldfastApp(App[None]):
         Binding("ctrl+q", "quit", show=False, priority=True),
     ]
 
-    def __init__(self, theme_name: str = "dark") -> None:
+    def __init__(self, theme_name: str = "dark", known: list[Process] | None = None) -> None:
         super().__init__()
-        for theme in paint.THEMES.values():
-            self.register_theme(theme)
+        for name in ("dark", "light"):
+            self.register_theme(paint.theme(name))
         self.theme = f"holdfast-{theme_name}"
         self.feed = LiveFeed(self._note_change, self._note_event)
+        if known is not None:
+            self.feed.begin_with(known)
         self.actions = ProcessActions(self)
         #: Failures that were looked at.
         self.seen: set[str] = set()
         self._is_due = False
+        self._key_at = self._collected_at = 0.0
         self.sessions = SessionTabs(self)
 
     def compose(self) -> ComposeResult:
@@ -83,15 +96,19 @@ class HoldfastApp(App[None]):
         yield NeedsYou()
         with Horizontal(id="views"):
             yield ProcessesView(self.feed)
-        yield StatusLine(KEYS)
+        yield StatusLine(LIST_KEYS)
 
     def on_mount(self) -> None:
         self.query_one(ProcessesView).rows.focus()
+        self.sessions.book.load()
+        self.draw_now()
         self.call_after_refresh(self._begin)
 
     def _begin(self) -> None:
         """After the first frame."""
-        self.sessions.book.load()
+        gc.freeze()
+        gc.set_threshold(*_OBJECTS)
+        gc.enable()
         self.run_worker(self.feed.run(), exit_on_error=True)
         self.set_interval(1.0, self._tick)
 
@@ -104,7 +121,21 @@ class HoldfastApp(App[None]):
         """Draw soon; several changes are drawn once."""
         if not self._is_due and self.screen_stack:
             self._is_due = True
-            self.set_timer(_FRAME, self._draw_changes)
+            self.set_timer(self.pause(_FRAME), self._draw_changes)
+
+    def pause(self, least: float) -> float:
+        """How long to wait with the next frame of something that moves by itself."""
+        return max(least, _TYPING_FRAME) if time.monotonic() < self._key_at + _TYPING else least
+
+    async def on_event(self, event: events.Event) -> None:
+        """A key of a list acts before the next key is looked at, which may belong elsewhere: a letter behind `/`."""
+        if isinstance(event, events.Key) and not event.is_forwarded:
+            self._key_at = time.monotonic()
+            key = event.key
+            is_list = self.focused is None or isinstance(self.focused, LinesView)
+            if is_list and (await self._check_bindings(key, True) or await self._check_bindings(key)):
+                return
+        await super().on_event(event)
 
     def _draw_changes(self) -> None:
         self._is_due = False
@@ -119,7 +150,7 @@ class HoldfastApp(App[None]):
             processes.changed()
         base.query_one(TabBar).show(self.sessions.tabs(), tuple(self.sessions.active), self._note())
         self.sessions.changed()
-        base.query_one(StatusLine).set_keys(SESSION_KEYS if self.sessions.active[-1] else KEYS)
+        base.query_one(StatusLine).set_keys(SESSION_KEYS if self.sessions.active[-1] else LIST_KEYS)
         needs_you = base.query_one(NeedsYou)
         needs_you.show(self._needs(), bool(self.sessions.active[-1]))
         shown = [self.feed.approvals[one.id] for one in needs_you.in_view if one.kind == "approval"]
@@ -145,6 +176,10 @@ class HoldfastApp(App[None]):
 
     def _tick(self) -> None:
         """Ages grow, messages go."""
+        now = time.monotonic()
+        if now > max(self._collected_at + _COLLECT, self._key_at + _TYPING):
+            self._collected_at = now
+            gc.collect()
         self.feed.drop_expired()
         self.sessions.tick()
         for screen in self.screen_stack:
@@ -166,8 +201,7 @@ class HoldfastApp(App[None]):
     def _note(self) -> tuple[str, str]:
         if not self.feed.is_connected:
             return "connecting…", "warn"
-        running = sum(1 for one in self.feed.processes.values() if one.status == "running" and one.session != AGENTS)
-        return f"{running} running · holdfast", "dim"
+        return note_text(self.feed.processes.values()), "dim"
 
     # Tabs.
 

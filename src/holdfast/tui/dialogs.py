@@ -14,6 +14,7 @@ from textual.widgets import Input, Static
 
 from holdfast.client.approval import Approval
 from holdfast.tui import paint
+from holdfast.tui.text_boxes import LineBox
 
 _CSS = """
 {name} {{ align: center middle; background: $background 60%; }}
@@ -69,7 +70,7 @@ class LineDialog(ModalScreen[str | None]):
     def compose(self) -> ComposeResult:
         with Vertical():
             yield Static(lines(self._question))
-            yield Input(self._value, password=self._is_secret, compact=True)
+            yield LineBox(self._value, password=self._is_secret, compact=True)
             yield Static(lines(self._hint or "enter sends · esc leaves"), classes="quiet")
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
@@ -105,13 +106,16 @@ class NewSessionDialog(ModalScreen[NewSession | None]):
     def compose(self) -> ComposeResult:
         with Vertical():
             yield Static(lines("A name for the new session"))
-            yield Input(self._name, compact=True)
+            yield LineBox(self._name, compact=True)
             yield Static(self._shown(), id="agents", classes="quiet")
             yield Static(lines("↑ ↓ choose the agent · enter opens · esc leaves"), classes="quiet")
 
     def _shown(self) -> Content:
-        names = [name or "a model (holdfast)" for name in self._agents]
-        return lines("Its agent", *(f" {'●' if at == self._chosen else '○'} {name}" for at, name in enumerate(names)))
+        names = [paint.clean(name or "a model (holdfast)") for name in self._agents]
+        rows = [
+            (f"\n ● {name}", "bold $primary") if at == self._chosen else f"\n ○ {name}" for at, name in enumerate(names)
+        ]
+        return Content.assemble("Its agent", *rows)
 
     def action_choose(self, by: int) -> None:
         self._chosen = (self._chosen + by) % len(self._agents)
@@ -161,7 +165,7 @@ class ApprovalDialog(ModalScreen[Decision | None]):
                 )
             )
             if one.action == "sudo":
-                yield Input(password=True, placeholder="password", compact=True)
+                yield LineBox(password=True, placeholder="password", compact=True)
                 yield Static("enter sends the password · esc leaves", classes="quiet")
             else:
                 yield Static(

@@ -27,6 +27,8 @@ _GATHER = 0.03
 #: From this many processes on, the whole list is asked for.
 _MANY = 12
 _PAUSE = 1.0
+#: A connection that is there sooner was never missing.
+_LATE = 0.2
 #: The end of a question or of a stall is no event: processes in these states are looked at again.
 _RECHECK = 2.0
 
@@ -37,16 +39,14 @@ class LiveClient(AsyncClient):
     def __init__(self, on_link: Callable[[bool], None]) -> None:
         super().__init__()
         self._on_link = on_link
-        self._missing = 0
 
     async def _open(self, resume: float | None = None) -> AsyncLink:
-        self._missing += 1
-        self._on_link(False)
+        late = asyncio.get_running_loop().call_later(_LATE, self._on_link, False)
         try:
             link = await super()._open(resume)
         finally:
-            self._missing -= 1
-        self._on_link(self._missing == 0)
+            late.cancel()
+        self._on_link(True)
         return link
 
     @property
@@ -74,6 +74,11 @@ class LiveFeed:
         self._must_reload = False
         self._has_dirty = asyncio.Event()
         self._shown: set[str] = set()
+
+    def begin_with(self, found: list[Process]) -> None:
+        """What was read before it runs."""
+        self.processes = {process.id: process for process in found}
+        self.is_connected = True
 
     async def run(self) -> None:
         """Until it is cancelled."""

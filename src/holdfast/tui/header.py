@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Container, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from rich.segment import Segment
@@ -12,12 +11,8 @@ from textual.message import Message
 from textual.strip import Strip
 from textual.widget import Widget
 
-from holdfast.client.approval import Approval
-from holdfast.client.process import Process
 from holdfast.tui import paint
-from holdfast.tui.states import NEEDS_USER, is_recent_failure, note_of, state_of
-
-_MOST_LINES = 3
+from holdfast.tui.user_needs import MOST_LINES, UserNeed, need_parts
 
 
 class Tab(NamedTuple):
@@ -110,45 +105,6 @@ class TabBar(Widget):
                 self.post_message(self.TabChosen(key))
 
 
-class UserNeed(NamedTuple):
-    """Something that needs the user: an approval or a process, in one line, and what to press."""
-
-    kind: str
-    id: str
-    icon: str
-    colour: str
-    text: str
-    action: str
-
-
-def needs(
-    approvals: Sequence[Approval], processes: Sequence[Process], seen: set[str], agents: Container[str] = ()
-) -> list[UserNeed]:
-    """Requests for approval first, then questions, then stalls; failures that were not looked at yet come last.
-
-    Failures in a session with a live agent (`agents`) are not the user's: the agent is notified of them.
-    """
-    now = time.time()
-    found = [
-        UserNeed("approval", one.id, "!", "warn", f"{one.command} ({one.session})  {one.why}", "a answer")
-        for one in sorted(approvals, key=lambda one: one.at)
-    ]
-    asking: list[UserNeed] = []
-    stuck: list[UserNeed] = []
-    failed: list[UserNeed] = []
-    for process in processes:
-        name = f"{process.name or process.command} ({process.session})"
-        state = state_of(process)
-        if process.status != "ended" and state.key in NEEDS_USER:
-            is_question = state.key == "needs input"
-            text = f"{name}  {note_of(process, now) if is_question else state.word + ' ' + note_of(process, now)}"
-            need = UserNeed("process", process.id, state.icon, "warn", text, "a answer" if is_question else "a open")
-            (asking if is_question else stuck).append(need)
-        elif process.id not in seen and process.session not in agents and is_recent_failure(process, now):
-            failed.append(UserNeed("process", process.id, state.icon, "bad", f"{name}  {state.word}", "a open"))
-    return [*found, *asking, *stuck, *failed]
-
-
 class NeedsYou(Widget):
     """Up to three lines; none where all is well."""
 
@@ -170,31 +126,22 @@ class NeedsYou(Widget):
     def show(self, found: Sequence[UserNeed], is_writing: bool = False) -> None:
         if (found, is_writing) != (self.needs, self.is_writing):
             self.is_writing = is_writing
-            is_taller = min(len(found), _MOST_LINES) != min(len(self.needs), _MOST_LINES)
+            is_taller = min(len(found), MOST_LINES) != min(len(self.needs), MOST_LINES)
             self.needs = found
             self.refresh(layout=is_taller)
 
     @property
     def in_view(self) -> Sequence[UserNeed]:
-        return self.needs[:_MOST_LINES]
+        return self.needs[:MOST_LINES]
 
     def get_content_height(self, *_: object) -> int:
-        return min(len(self.needs), _MOST_LINES)
+        return min(len(self.needs), MOST_LINES)
 
     def render_line(self, y: int) -> Strip:
         width, dark = self.size.width, self.app.current_theme.dark
         if y >= len(self.needs):
             return Strip.blank(width, self.rich_style)
-        need = self.needs[y]
-        more = len(self.needs) - _MOST_LINES
-        action = "" if y else f"alt-{need.action}" if self.is_writing else need.action
-        if y == _MOST_LINES - 1 and more > 0:
-            action = f"+{more} more"
-        segments = paint.joined(
-            (f" {need.icon} ", paint.style(dark, need.colour, bold=True)),
-            (paint.fit(need.text, width - len(action) - 5), paint.style(dark, "text")),
-            (f" {action} ", paint.style(dark, "accent")),
-        )
+        segments = paint.drawn(need_parts(self.needs, y, width, self.is_writing), dark)
         return Strip(segments).adjust_cell_length(width).apply_style(self.rich_style)
 
     def on_click(self, event: events.Click) -> None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+#: Below the list of processes.
+LIST_KEYS = "enter open · l output · t terminal · x end · / filter · ^K commands · ? keys"
+
 HELP = (
     ("j k ↑ ↓", "move"),
     ("g G", "first, last"),

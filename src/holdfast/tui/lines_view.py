@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
+from functools import lru_cache
+
 from rich.segment import Segment
 from rich.style import Style
 from textual import events
@@ -13,7 +16,11 @@ from holdfast.tui import paint
 
 
 class LinesView(Widget, can_focus=True):
-    """Subclasses say how many lines there are, and draw one. `top` is the first line in view."""
+    """Subclasses say how many lines there are, and draw one. `top` is the first line in view.
+
+    It has no border and no padding: its lines go to the screen as they are, and a line that looks as before is not
+    rendered again, wherever it has moved to.
+    """
 
     DEFAULT_CSS = """
     LinesView { height: 1fr; width: 1fr; }
@@ -23,20 +30,17 @@ class LinesView(Widget, can_focus=True):
     def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:
         super().__init__(id=id, classes=classes)
         self.top = 0
-        self._base = Style()
-        self._total = 0
-        self._thumb = (0, 0)
         self._drawn_size = Size(0, 0)
 
     # For subclasses.
 
+    @abstractmethod
     def count(self) -> int:
         """The number of lines at the present width."""
-        raise NotImplementedError
 
+    @abstractmethod
     def draw(self, index: int, width: int) -> list[Segment]:
         """The line with this number; longer ones are cut."""
-        raise NotImplementedError
 
     def empty_line(self, y: int, width: int) -> list[Segment]:
         """A line below the last one."""
@@ -55,19 +59,22 @@ class LinesView(Widget, can_focus=True):
     def render_lines(self, crop: Region) -> list[Strip]:
         """What is the same for all lines is found once: styles take longer than text."""
         self.settle()
-        self._base = self.rich_style
-        self._total = self.count()
-        self._thumb = self.bar_range(self._total)
-        return super().render_lines(crop)
-
-    def render_line(self, y: int) -> Strip:
-        width, index = self.inner_width, self.top + y
-        segments = self.draw(index, width) if index < self._total else self.empty_line(y, width)
-        first, last = self._thumb
-        is_on = first <= y < last
-        look = paint.style(self.is_dark, "thumb" if is_on else "bar")
-        strip = Strip(segments).adjust_cell_length(width)
-        return Strip([*strip, Segment("▐" if is_on else " ", look)], width + 1).apply_style(self._base)
+        width, total, base = self.inner_width, self.count(), self.rich_style
+        first, last = self.bar_range(total)
+        on, off = (Segment(text, paint.style(self.is_dark, name)) for text, name in (("▐", "thumb"), (" ", "bar")))
+        _, background = self.background_colors
+        filters = self.get_line_filters()
+        strips = []
+        for y in crop.line_range:
+            index = self.top + y
+            segments = self.draw(index, width) if index < total else self.empty_line(y, width)
+            strip = _finished(tuple(segments), width, on if first <= y < last else off, base)
+            for one in filters:
+                strip = strip.apply_filter(one, background)
+            strips.append(strip)
+        if crop.column_span != (0, width + 1):
+            strips = [strip.crop(*crop.column_span) for strip in strips]
+        return strips
 
     def bar_range(self, total: int) -> tuple[int, int]:
         """The rows of the scroll bar's thumb; nothing where all is in view."""
@@ -117,3 +124,10 @@ class LinesView(Widget, can_focus=True):
         if self.size != self._drawn_size:  # one that comes into view again is as it was
             self._drawn_size = self.size
             self.refresh()
+
+
+@lru_cache(1024)
+def _finished(segments: tuple[Segment, ...], width: int, bar: Segment, base: Style) -> Strip:
+    """A line as wide as the view, with its part of the scroll bar. A strip keeps what is rendered from it."""
+    strip = Strip(segments).adjust_cell_length(width)
+    return Strip([*strip, bar], width + 1).apply_style(base)

@@ -25,10 +25,10 @@ from holdfast.tui.lines_view import LinesView
 from holdfast.tui.log_window import LogLine, LogWindow
 
 _PIECE = 128 << 10
-#: More than this at once is not read: the view goes on at the end.
-_JUMP = 256 << 10
+#: More than this, which fills a screen, is not read at once while the view follows: it goes on at the end.
+_NEWEST = 16 << 10
 #: The view is drawn at most this often while output comes.
-_FRAME = 0.05
+_FRAME = 0.08
 _WAIT = 20.0
 _PAUSE = 1.0
 _MOST_HITS = 1000
@@ -119,8 +119,8 @@ class LogView(LinesView):
                 self._drawn()
                 await asyncio.sleep(_PAUSE)
 
-    async def _load_end(self) -> None:
-        page = await self._client.logs(self._process, bytes=_PIECE, raw=True, stream=self._stream)
+    async def _load_end(self, size: int = _PIECE) -> None:
+        page = await self._client.logs(self._process, bytes=size, raw=True, stream=self._stream)
         self.total, self.dropped, self._trouble = page.total, page.dropped, ""
         self.window.set(page.start, page.data, is_line_start=page.start <= page.dropped)
         if self.is_following:
@@ -132,7 +132,7 @@ class LogView(LinesView):
             self._again.clear()
             asked = self.window.end if self.is_following else self.total
             page = await self._client.logs(
-                self._process, offset=asked, bytes=_PIECE, raw=True, stream=self._stream, wait=_WAIT
+                self._process, offset=asked, bytes=_NEWEST, raw=True, stream=self._stream, wait=_WAIT
             )
             if not page.data:
                 if page.closed:
@@ -142,13 +142,13 @@ class LogView(LinesView):
             if not self.is_following:
                 self._new_lines += page.data.count(b"\n")
                 self._is_skipped = self._is_skipped or page.total > page.end
-            elif page.start > self.window.end or page.total - page.end > _JUMP:
-                await self._load_end()
+            elif page.start > self.window.end or page.total > page.end:
+                await self._load_end(_NEWEST)
             else:
                 self.window.append(page.data[self.window.end - page.start :])
                 self.top = self.last_top
             self._drawn()
-            await asyncio.sleep(_FRAME)
+            await asyncio.sleep(self.app.pause(_FRAME))  # type: ignore[attr-defined]
 
     def settle(self) -> None:
         if self.is_following:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from abc import abstractmethod
 from collections import deque
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -72,8 +73,9 @@ class OverviewScreen(Screen[str | None]):
     async def load(self) -> None:
         """Set the rows."""
 
+    @abstractmethod
     def draw_row(self, row: Any, width: int, dark: bool) -> list[Segment]:
-        raise NotImplementedError
+        """One line."""
 
     def detail_of(self, row: Any) -> str:
         """Shown below the rows for the selected one."""

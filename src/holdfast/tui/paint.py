@@ -1,13 +1,22 @@
-"""Colours in light and dark, and text that is safe and fits. The only escape codes that reach the terminal are ours."""
+"""Colours in light and dark, and text that is safe and fits. The only escape codes that reach the terminal are ours.
+
+What draws is imported where it is used: the first frame needs none of it.
+"""
 
 from __future__ import annotations
 
 import re
+from typing import TYPE_CHECKING
 
-from rich.cells import cell_len, set_cell_size
-from rich.segment import Segment
-from rich.style import Style
-from textual.theme import Theme
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from rich.segment import Segment
+    from rich.style import Style
+    from textual.theme import Theme
+
+#: Text with the name of its colour; True: bold.
+Part = tuple[str, str, bool]
 
 #: Colours by name; each has a contrast of 4.5 or more on its background.
 DARK = {
@@ -36,9 +45,13 @@ LIGHT = {
 }
 
 
-def _theme(name: str, colours: dict[str, str], dark: bool) -> Theme:
+def theme(name: str) -> Theme:
+    """`dark` or `light`, for Textual."""
+    from textual.theme import Theme
+
+    colours = DARK if name == "dark" else LIGHT
     return Theme(
-        name,
+        f"holdfast-{name}",
         primary=colours["accent"],
         secondary=colours["accent"],
         accent=colours["accent"],
@@ -49,11 +62,9 @@ def _theme(name: str, colours: dict[str, str], dark: bool) -> Theme:
         background=colours["back"],
         surface=colours["back"],
         panel=colours["bar"],
-        dark=dark,
+        dark=name == "dark",
     )
 
-
-THEMES = {"dark": _theme("holdfast-dark", DARK, True), "light": _theme("holdfast-light", LIGHT, False)}
 
 _styles: dict[tuple[bool, str, bool, str], Style] = {}
 
@@ -62,6 +73,8 @@ def style(dark: bool, name: str, *, bold: bool = False, on: str = "") -> Style:
     """A style by the names of its colours."""
     key = (dark, name, bold, on)
     if (found := _styles.get(key)) is None:
+        from rich.style import Style
+
         colours = DARK if dark else LIGHT
         found = Style(color=colours[name], bgcolor=colours[on] if on else None, bold=bold or None)
         _styles[key] = found
@@ -84,11 +97,30 @@ def fit(text: str, width: int, right: bool = False) -> str:
     if width <= 0:
         return ""
     text = clean(text)
-    length = len(text) if text.isascii() else cell_len(text)
+    if text.isascii():
+        length = len(text)
+        if length > width:
+            return text[: width - 1] + "…"
+    else:
+        length = _cells(text)
     if length > width:
+        from rich.cells import set_cell_size
+
         return set_cell_size(text, width - 1) + "…" if width > 1 else "…"
     return " " * (width - length) + text if right else text + " " * (width - length)
 
 
+def _cells(text: str) -> int:
+    from rich.cells import cell_len
+
+    return cell_len(text)
+
+
 def joined(*parts: tuple[str, Style]) -> list[Segment]:
+    from rich.segment import Segment
+
     return [Segment(text, look) for text, look in parts if text]
+
+
+def drawn(parts: Iterable[Part], dark: bool) -> list[Segment]:
+    return joined(*((text, style(dark, colour, bold=is_bold)) for text, colour, is_bold in parts))

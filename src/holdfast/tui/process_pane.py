@@ -20,8 +20,9 @@ from holdfast.tui import paint
 from holdfast.tui.lines_view import LinesView
 from holdfast.tui.log_view import LogView
 from holdfast.tui.states import age_of, note_of, state_of
-from holdfast.tui.status_line import StatusLine
+from holdfast.tui.status_line import StatusLine, TextLine
 from holdfast.tui.terminal_view import TerminalView
+from holdfast.tui.text_boxes import LineBox
 
 if TYPE_CHECKING:
     from holdfast.tui.feed import LiveFeed
@@ -86,7 +87,7 @@ class ProcessPane(Vertical):
     def compose(self) -> ComposeResult:
         yield Static(id="title")
         yield self._make()
-        yield Static(id="state")
+        yield TextLine(id="state")
 
     def _make(self) -> LogView | TerminalView | TextLines:
         if self.mode == "terminal":
@@ -203,14 +204,14 @@ class ProcessPane(Vertical):
         body = self.body
         text = "" if isinstance(body, TextLines) else body.status
         stream = " · stderr (e: stdout)" if self._stream == "err" else ""
-        self.query_one("#state", Static).update(Content(paint.clean(text + stream)))
+        self.query_one("#state", TextLine).show(paint.clean(text + stream))
 
     # Finding.
 
     async def action_find(self) -> None:
         if self.mode == "log" and not self.query(Input):
-            await self.mount(Input(placeholder="find: a regular expression", compact=True, id="find"), after="#body")
-            self.query_one("#find", Input).focus()
+            await self.mount(LineBox(placeholder="find: a regular expression", compact=True, id="find"), after="#body")
+            self.screen.set_focus(self.query_one("#find", Input))
 
     async def on_input_submitted(self, event: Input.Submitted) -> None:
         event.stop()

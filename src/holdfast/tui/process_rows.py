@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable
-
-from rich.segment import Segment
+from typing import TYPE_CHECKING
 
 from holdfast.client.process import Process
 from holdfast.model.units import size_text
 from holdfast.tui import paint
 from holdfast.tui.states import age_of, note_of, state_of
 
+if TYPE_CHECKING:
+    from rich.segment import Segment
+
 #: The session of the agents' own processes: listed only where the filter names it.
 AGENTS = "agents"
 _STATE, _AGE, _SESSION, _SIZE = 14, 9, 12, 7
+_DIM = ("dim", False)
 
 
 def title_of(process: Process) -> str:
@@ -44,26 +47,36 @@ def selected(processes: Iterable[Process], text: str) -> list[Process]:
     return found
 
 
-def draw_process(process: Process, width: int, dark: bool, *, with_session: bool = True) -> list[Segment]:
+def note_text(processes: Iterable[Process]) -> str:
+    """Right of the tabs."""
+    running = sum(1 for one in processes if one.status == "running" and one.session != AGENTS)
+    return f"{running} running · holdfast"
+
+
+def draw_process(process: Process, width: int, dark: bool) -> list[Segment]:
+    """One line."""
+    return paint.drawn(process_parts(process, width), dark)
+
+
+def process_parts(process: Process, width: int) -> list[paint.Part]:
     """One line. A narrow one leaves out the size, then the session."""
     now = time.time()
     state = state_of(process)
     note = note_of(process, now)
     left = width - _STATE - _AGE - 2
-    session = _SESSION if with_session and left >= 36 else 0
+    session = _SESSION if left >= 36 else 0
     size = _SIZE if left >= 70 else 0
     left -= session + size
     noted = min(len(note), max(0, left // 3)) + 2 if note and left >= 20 else 0
-    dim = paint.style(dark, "dim")
-    loud = paint.style(dark, state.colour, bold=state.colour in ("bad", "warn"))
-    return paint.joined(
-        (" " + paint.fit(state.label, _STATE), loud),
-        (paint.fit(title_of(process), left - noted), paint.style(dark, "text")),
-        ("  " + paint.fit(note, noted - 2) if noted else "", loud if state.colour == "warn" else dim),
-        ("  " + paint.fit(str(process.session), session - 2) if session else "", dim),
-        (paint.fit(size_text(process.output_bytes or 0), size, right=True) if size else "", dim),
-        (" " + paint.fit(age_of(process, now), _AGE, right=True), dim),
-    )
+    is_loud = state.colour in ("bad", "warn")
+    return [
+        (" " + paint.fit(state.label, _STATE), state.colour, is_loud),
+        (paint.fit(title_of(process), left - noted), "text", False),
+        ("  " + paint.fit(note, noted - 2) if noted else "", *(("warn", True) if state.colour == "warn" else _DIM)),
+        ("  " + paint.fit(str(process.session), session - 2) if session else "", *_DIM),
+        (paint.fit(size_text(process.output_bytes or 0), size, right=True) if size else "", *_DIM),
+        (" " + paint.fit(age_of(process, now), _AGE, right=True), *_DIM),
+    ]
 
 
 def draw_short(process: Process, width: int, dark: bool) -> list[Segment]:

@@ -15,11 +15,10 @@ from holdfast.tui import paint
 from holdfast.tui.process_rows import draw_process, ordered, selected
 from holdfast.tui.row_list import RowList
 from holdfast.tui.status_line import TextLine
+from holdfast.tui.text_boxes import LineBox
 
 if TYPE_CHECKING:
     from holdfast.tui.feed import LiveFeed
-
-KEYS = "enter open · l output · t terminal · x end · / filter · ^K commands · ? keys"
 
 
 class ProcessesView(Vertical):
@@ -91,9 +90,9 @@ class ProcessesView(Vertical):
 
     async def action_filter(self) -> None:
         if not self.query(Input):
-            made = Input(self.filter_text, placeholder="filter: words of command, state, session", compact=True)
+            made = LineBox(self.filter_text, placeholder="filter: words of command, state, session", compact=True)
             await self.mount(made, before="#last")
-            made.focus()
+            self.screen.set_focus(made)
 
     def on_input_changed(self, event: Input.Changed) -> None:
         event.stop()

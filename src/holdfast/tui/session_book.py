@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import os
 from typing import Any
 
 from holdfast import session_log
-from holdfast.agent.config import ACP_PRESETS, read_config
 from holdfast.errors import BadValue
 from holdfast.model.agents import AgentState, next_state, state_of_log
 from holdfast.session_log import LogTail
 
-#: The end of a log that tells what its agent does.
-_TAIL = 64 << 10
+#: The end of a log that says what its agent does; the second where an entry is longer.
+_TAILS = (8 << 10, 256 << 10)
 _MOST_LOGS = 200
 
 
@@ -62,8 +60,11 @@ class SessionBook:
         for one in sorted(logged, key=lambda one: one.session):
             info = self.get(one.session)
             info.changed_at = one.changed_at
-            size = os.path.getsize(one.path) if os.path.exists(one.path) else 0
-            info.state = state_of_log(LogTail(one.path, max(0, size - _TAIL)).read())
+            size = session_log.size_of(one.path)
+            for tail in _TAILS:
+                info.state = state_of_log(LogTail(one.path, max(0, size - tail)).read())
+                if info.state.phase != "none" or size <= tail:
+                    break
             if info.state.phase == "none":
                 info.state = AgentState("idle")
 
@@ -76,6 +77,8 @@ class SessionBook:
         """The programs that can be the agent of a new session; none where the daemon is on another machine."""
         if self._home is None:
             return []
+        from holdfast.agent.config import ACP_PRESETS, read_config  # not needed for the first frame
+
         try:
             own = list(read_config(self._home).acp)
         except BadValue:  # a message to an agent says what is wrong

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from rich.segment import Segment
 
 from holdfast.client.process import Process
-from holdfast.model.process import is_session
+from holdfast.model.agents import is_session
 from holdfast.model.units import age_text
 from holdfast.tui import paint
 from holdfast.tui.header import Tab
@@ -74,7 +74,7 @@ class SessionSummary:
 
 
 class SessionTabs:
-    """`active` has the keys of what is in view, from left to right; the empty one is the list of all processes."""
+    """`active` has the keys of what is in view; the empty one is the list of all processes. The last has the focus."""
 
     def __init__(self, app: HoldfastApp) -> None:
         self._app = app
@@ -176,15 +176,16 @@ class SessionTabs:
         self.active = keys
         base.query_one(ProcessesView).display = "" in keys
         width = self._app.size.width // len(keys)
+        in_order = sorted(keys, key=lambda key: self._order.index(key) if key in self._order else len(self._order))
         with self._app.batch_update():
             for key, view in self.views.items():
                 view.display = key in keys
-                view.set_class(key in keys[1:], "beside")
+                view.set_class(key in in_order[1:], "beside")
             for key in keys:
                 if key and key not in self.views:
                     self.views[key] = SessionView(self._feed, self.book.get(key), self.book.path_of(key))
                     await holder.mount(self.views[key])
-            for key in keys if len(keys) > 1 else ():
+            for key in in_order if len(keys) > 1 else ():
                 holder.move_child(self.views[key], after=-1)
             for key in keys:
                 if key:

@@ -9,8 +9,6 @@ from textual import events
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, Vertical
-from textual.message import Message
-from textual.widgets import TextArea
 
 from holdfast.agent.front import AgentFront
 from holdfast.client.process import Process
@@ -22,6 +20,7 @@ from holdfast.tui.process_rows import draw_short, ordered
 from holdfast.tui.row_list import RowList
 from holdfast.tui.session_book import SessionInfo
 from holdfast.tui.status_line import TextLine
+from holdfast.tui.text_boxes import MessageBox
 from holdfast.tui.transcript import Transcript
 from holdfast.tui.transcript_blocks import ConversationBlocks
 
@@ -30,55 +29,12 @@ if TYPE_CHECKING:
 
 #: Narrower than this, the processes are not beside the conversation.
 _BESIDE = 76
-#: What is streamed is drawn at most this often; and with pauses that are as many times longer than a layout takes, so
-#: that keys of the user come in between.
+#: What is streamed is drawn with pauses of at least this, and that are as many times longer than a layout takes: keys
+#: come in between. The first layout takes long; what is streamed meanwhile must not wait for much longer.
 _FRAME = 0.08
 _REST = 4
+_LONGEST_PAUSE = 0.5
 _EMPTY = "write to the agent of this session; it starts with the first message"
-
-
-class MessageBox(TextArea):
-    """Enter sends; ctrl-J begins a new line."""
-
-    class MessageEntered(Message):
-        def __init__(self, text: str) -> None:
-            super().__init__()
-            self.text = text
-
-    class InterruptAsked(Message):
-        pass
-
-    def watch_has_focus(self, _has_focus: bool) -> None:
-        """Only the cursor shows the focus: to find the styles anew takes a quarter of a switch between sessions."""
-
-    async def _on_key(self, event: events.Key) -> None:
-        """Here, and not by bindings: keys that are typed fast must stay in their order."""
-        own = {
-            "enter": self.submit,
-            "ctrl+j": self.begin_line,
-            "shift+enter": self.begin_line,
-            "ctrl+c": self.interrupt,
-        }
-        if event.key in own:
-            event.stop()
-            event.prevent_default()
-            own[event.key]()
-        else:
-            await super()._on_key(event)
-
-    def submit(self) -> None:
-        if self.text.strip():
-            self.post_message(self.MessageEntered(self.text))
-            self.text = ""
-
-    def begin_line(self) -> None:
-        self.insert("\n")
-
-    def interrupt(self) -> None:
-        if self.selected_text:
-            self.app.copy_to_clipboard(self.selected_text)
-        else:
-            self.post_message(self.InterruptAsked())
 
 
 class SessionView(Vertical):
@@ -86,15 +42,15 @@ class SessionView(Vertical):
 
     DEFAULT_CSS = """
     SessionView { width: 1fr; }
-    SessionView.beside { border-left: solid $panel; }
+    SessionView.beside { border-left: solid $foreground 30%; }
     SessionView > Horizontal { height: 1fr; }
-    SessionView #side { width: 34; border-left: solid $panel; }
+    SessionView #side { width: 34; border-left: solid $foreground 30%; }
     SessionView #side.hidden { display: none; }
     SessionView #side.wide { width: 55%; }
     SessionView #side.wide > .of-session, SessionView #side.wide > #inbox { display: none; }
     SessionView #inbox { height: 1; padding: 0 1; color: $foreground 70%; }
     SessionView > #doing { height: 1; padding: 0 1; color: $foreground 70%; background: $panel; }
-    SessionView > MessageBox { height: auto; max-height: 8; border: none; padding: 0 1; }
+    SessionView > MessageBox { height: auto; max-height: 8; border: none; border-left: outer $primary; padding: 0; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("ctrl+c", "interrupt", show=False),
@@ -124,9 +80,7 @@ class SessionView(Vertical):
                 yield RowList[Process](draw_short, empty="no process", classes="of-session")
                 yield TextLine(id="inbox")
         yield TextLine(id="doing")
-        yield MessageBox(
-            compact=True, highlight_cursor_line=False, placeholder="> write to the agent", disabled=not self.is_live
-        )
+        yield MessageBox(highlight_cursor_line=False, placeholder="write to the agent", disabled=not self.is_live)
 
     def on_mount(self) -> None:
         self.read_soon()
@@ -195,7 +149,8 @@ class SessionView(Vertical):
     def _draw_soon(self) -> None:
         if not self._is_drawing and self.display:
             self._is_drawing = True
-            self.set_timer(max(_FRAME, _REST * self.transcript.layout_seconds), self._draw_now)
+            rest = min(_LONGEST_PAUSE, _REST * self.transcript.layout_seconds)
+            self.set_timer(self.app.pause(max(_FRAME, rest)), self._draw_now)  # type: ignore[attr-defined]
 
     def _draw_now(self) -> None:
         self._is_drawing = False
@@ -212,7 +167,7 @@ class SessionView(Vertical):
         pending = self.feed.pending[self.session]
         approvals = sum(1 for one in self.feed.approvals.values() if one.session == self.session)
         parts = [f"inbox {pending}"] if pending else []
-        parts += [f"approvals {approvals} (a)"] if approvals else []
+        parts += [f"approvals {approvals}"] if approvals else []
         self.query_one("#inbox", TextLine).show(" · ".join(parts))
         self.say_doing()
 
@@ -221,9 +176,12 @@ class SessionView(Vertical):
         state = self.info.state
         name = self.conversation.model or self.info.acp
         model = f"{name} · " if name else ""
-        text = {"working": f"● working {state.why}", "idle": f"idle {state.why}"}.get(state.phase, "no agent yet")
+        why = f" · {state.why}" if state.why else ""
+        text = {"working": f"● working{why}", "idle": f"idle{why}"}.get(state.phase, "no agent yet")
+        if any(one.session == self.session for one in self.feed.approvals.values()):
+            text = "? waits for your answer"
         text = self._retry or text
-        self.query_one("#doing", TextLine).show(paint.clean(f"{self.session} · {model}{text.strip()}"))
+        self.query_one("#doing", TextLine).show(paint.clean(f"{self.session} · {model}{text}"))
 
     async def on_row_list_row_opened(self, event: RowList.RowOpened) -> None:
         """Its output in place of the list."""

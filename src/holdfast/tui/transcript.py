@@ -82,27 +82,31 @@ class Transcript(LinesView):
         if self.is_following:
             self._first = self._first_needed(blocks)
         self._blocks = blocks[self._first :]
-        self._shown = [self._lines(block) for block in self._blocks]
+        dark = self.is_dark
+        self._shown = [self._lines(blocks, at, dark) for at in range(self._first, len(blocks))]
         self._ends = list(accumulate(map(len, self._shown)))
         self.layout_seconds = time.monotonic() - begun
 
     def _first_needed(self, blocks: list[TranscriptBlock]) -> int:
         """The first block to draw: enough to fill the view and a part above it."""
-        left = _PAGES * max(10, self.size.height)
+        left, dark = _PAGES * max(10, self.size.height), self.is_dark
         for at in range(len(blocks) - 1, -1, -1):
-            left -= len(self._lines(blocks[at]))
+            left -= len(self._lines(blocks, at, dark))
             if left <= 0:
                 return at
         return 0
 
     _width = 0
 
-    def _lines(self, block: TranscriptBlock) -> Drawn:
-        """The lines of a block, drawn once for each state of it."""
-        key = (self.inner_width, self.is_dark, block.is_folded, block.status, block.head, len(block.text))
+    def _lines(self, blocks: list[TranscriptBlock], at: int, dark: bool) -> Drawn:
+        """The lines of a block, drawn once for each state of it. An empty one is between two; calls stay together."""
+        block = blocks[at]
+        is_apart = at > 0 and not block.kind == blocks[at - 1].kind == "tool"
+        key = (is_apart, self._width, dark, block.is_folded, block.status, block.head, block.text)
         known = self._drawn.get(block)
         if known is None or known[0] != key:
-            known = key, draw_block(block, self.inner_width, self.is_dark, self.app.console)
+            drawn = draw_block(block, self._width, dark, self.app.console)
+            known = key, [[], *drawn] if is_apart else drawn
             self._drawn[block] = known
         return known[1]
 
@@ -165,23 +169,25 @@ class Transcript(LinesView):
 
 
 def draw_block(block: TranscriptBlock, width: int, dark: bool, console: Console) -> Drawn:
-    """The lines of a block, with an empty one after what was said."""
+    """The lines of a block."""
     if block.kind == "tool":
         return _tool(block, width, dark)
+    if block.kind == "plan":
+        return _plan(block, width, dark, console)
     if block.kind == "notice":
         mark = paint.style(dark, "accent", bold=True)
-        lines = _wrapped(f"[{block.head}]", width - 2 * _INDENT, paint.style(dark, "accent"), console)
+        lines = _wrapped(block.head, width - 2 * _INDENT, paint.style(dark, "accent"), console)
         shown = _led(lines, Segment(" ● ", mark))
         return shown if block.is_folded else [*shown, *_result(block.text, width, dark)]
     if block.kind == "agent":
         lines = (_draft if block.is_draft else _markdown)(block.text, width - 4, dark, console)
-        return [*_led(lines, Segment("   ")), []]
+        return _led(lines, Segment("   "))
     colour = {"user": "accent", "error": "bad"}.get(block.kind, "dim")
     lead = {"user": " > ", "error": " ✗ "}.get(block.kind, " · ")
     status = f"  {block.status}" if block.status else ""
     plain = paint.style(dark, "text" if block.kind == "user" else colour, bold=block.kind == "user")
     lines = _wrapped(block.text + status, width - 4, plain, console)
-    return [*_led(lines, Segment(lead, paint.style(dark, colour, bold=True))), []]
+    return _led(lines, Segment(lead, paint.style(dark, colour, bold=True)))
 
 
 def _led(lines: Drawn, lead: Segment) -> Drawn:
@@ -200,6 +206,17 @@ def _tool(block: TranscriptBlock, width: int, dark: bool) -> Drawn:
         (f"  {paint.clean(status)}" if status else "", paint.style(dark, "bad" if is_bad else "dim")),
     )
     return [head] if block.is_folded else [head, *_result(block.text, width, dark)]
+
+
+def _plan(block: TranscriptBlock, width: int, dark: bool, console: Console) -> Drawn:
+    """A line for each step: what is done, what is under way, what comes later."""
+    shown: Drawn = [[Segment(" " + paint.fit(block.head, width - 2), paint.style(dark, "dim"))]]
+    for line in block.text.split("\n"):
+        mark, _, text = line.partition(" ")
+        colour = {"✓": "good", "●": "accent"}.get(mark, "dim")
+        look = paint.style(dark, "text" if mark == "●" else "dim", bold=mark == "●")
+        shown += _led(_wrapped(text, width - 7, look, console), Segment(f"   {mark} ", paint.style(dark, colour)))
+    return shown
 
 
 def _result(text: str, width: int, dark: bool) -> Drawn:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from holdfast.agent.conversation import ToolCall, calls_of
+from holdfast.agent.conversation import PLAN, ToolCall, calls_of
 from holdfast.session_log import LogEntry
 
 _MAIN_ARGUMENTS = ("title", "command", "path", "pattern", "action", "session_id")
@@ -15,7 +15,7 @@ _LONGEST_HEAD = 300
 
 
 class TranscriptBlock:
-    """`kind`: user, agent, tool, notice, error, system. A folded one shows `head` only. `is_draft`: more text comes."""
+    """`kind`: user, agent, tool, plan, notice, error, system. A folded one shows its `head`. `is_draft`: more comes."""
 
     def __init__(self, kind: str, head: str = "", text: str = "", status: str = "") -> None:
         self.kind = kind
@@ -52,6 +52,9 @@ class ConversationBlocks:
         self._tools: dict[str, TranscriptBlock] = {}
         self._drafts: dict[int, TranscriptBlock] = {}
         self._sending: list[TranscriptBlock] = []
+        #: Of this turn, where the agent is another program.
+        self._plan: TranscriptBlock | None = None
+        self._is_program = False
         self.last_entry = 0
         self.model = ""
 
@@ -65,13 +68,17 @@ class ConversationBlocks:
             case "user":
                 self._drop_sending(str(content.get("text")))
                 self._put(TranscriptBlock("user", text=str(content.get("text") or "")))
+                self._plan = None
             case "assistant":
                 if content.get("text"):
                     self._put(TranscriptBlock("agent", text=str(content["text"])))
                 for call in calls_of(entry):
-                    block = TranscriptBlock("tool", call_text(call), status="…")
+                    is_plan = self._is_program and call.name == PLAN
+                    block = TranscriptBlock("plan" if is_plan else "tool", call_text(call), status="…")
                     self._tools[call.id] = block
                     self._put(block)
+                    if is_plan:
+                        self._replace_plan(block)
             case "tool_start":
                 self._set_tool(content, "running")
             case "tool_result":
@@ -87,6 +94,7 @@ class ConversationBlocks:
         match entry.kind:
             case "settings":
                 self.model = str(content.get("model") or "")
+                self._is_program = bool(content.get("acp"))
             case "error":
                 next_step = f". Next: {content['next']}" if content.get("next") else ""
                 self._put(TranscriptBlock("error", text=f"{content.get('message')}{next_step}"))
@@ -109,9 +117,15 @@ class ConversationBlocks:
                 block.text = str(content["text"])[:_LONGEST_RESULT]
                 self._tools.pop(str(content.get("call")), None)
 
+    def _replace_plan(self, block: TranscriptBlock) -> None:
+        """Each is the whole plan: the one before it goes."""
+        if self._plan in self.blocks:
+            self.blocks.remove(self._plan)
+        self._plan = block
+
     def _put(self, block: TranscriptBlock) -> None:
-        """Before what is still being sent."""
-        self.blocks.insert(len(self.blocks) - len(self._sending), block)
+        """Before what is being written or sent: that is not in the log yet."""
+        self.blocks.insert(len(self.blocks) - len(self._sending) - len(self._drafts), block)
 
     # What is not in the log yet.
 
@@ -120,9 +134,10 @@ class ConversationBlocks:
         if entry <= self.last_entry:
             return
         if entry not in self._drafts:
-            self._drafts[entry] = TranscriptBlock(kind)
-            self._drafts[entry].is_draft = True
-            self._put(self._drafts[entry])
+            made = TranscriptBlock(kind)
+            made.is_draft = True
+            self.blocks.insert(len(self.blocks) - len(self._sending), made)
+            self._drafts[entry] = made
         self._drafts[entry].text += text
 
     def restart_draft(self, entry: int) -> None:

@@ -10,6 +10,8 @@ from holdfast.errors import HoldfastError, NoTerminal
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from holdfast.cli.options import Given
 
 VERB = Verb(
@@ -35,9 +37,11 @@ VERB = Verb(
     examples=[("What runs, and what needs you", "holdfast tui"), ("On a light terminal", "holdfast tui --theme light")],
 )
 
-#: The alternate screen, with a line of text: what is imported next takes some time.
-_FIRST_FRAME = b"\x1b[?1049h\x1b[H\x1b[2J all                                          connecting\xe2\x80\xa6"
-_LEAVE = b"\x1b[?1049l"
+#: The alternate screen, with a line of text: even the first frame takes some time.
+_ENTER = b"\x1b[?1049h\x1b[H\x1b[2J all                                          connecting\xe2\x80\xa6"
+#: Of what Textual draws, a second. A key that comes right after a frame waits for the next one.
+_MOST_FRAMES = "120"
+_LEAVE = b"\x1b[?1049l\x1b[?25h"
 
 
 def run(given: Given) -> int:
@@ -50,15 +54,42 @@ def run(given: Given) -> int:
         from holdfast.extras import install_hint
 
         raise HoldfastError("the package textual is not installed", next=install_hint("tui"))
-    console.write(1, _FIRST_FRAME)
+    import gc
+    import termios
+
+    gc.disable()  # until the UI is up: what is imported stays
+    os.environ.setdefault("TEXTUAL_FPS", _MOST_FRAMES)
+    theme, before = given.theme or _theme(), termios.tcgetattr(0)
     try:
+        termios.tcsetattr(0, termios.TCSANOW, _quiet(before))
+        console.write(1, _ENTER)
+        from holdfast.tui.first_frame import FirstFrame
+
+        first = FirstFrame(theme)
+        first.begin()
         from holdfast.tui.app import HoldfastApp
 
-        app = HoldfastApp(given.theme or _theme())
+        app = HoldfastApp(theme, first.end())
+        termios.tcsetattr(0, termios.TCSANOW, before)
         app.run()
     finally:
+        termios.tcsetattr(0, termios.TCSADRAIN, before)
         console.write(1, _LEAVE)
     return app.return_code or 0
+
+
+def _quiet(attributes: list[Any]) -> list[Any]:
+    """What is typed before the UI is up is not drawn, but kept for it."""
+    import termios
+
+    input_flags, output_flags, control_flags, local_flags, *rest = attributes
+    return [
+        input_flags & ~termios.ICRNL,
+        output_flags,
+        control_flags,
+        local_flags & ~(termios.ECHO | termios.ICANON),
+        *rest,
+    ]
 
 
 def _theme() -> str:

@@ -23,6 +23,8 @@ _MARGIN = 4096
 #: As much is kept of the output where the agent names no limit, and at most.
 USUAL_LIMIT, LARGEST_LIMIT = 1 << 20, 16 << 20
 _LONGEST_ID = 4096
+#: Of processes that are terminals of a program. A later agent of the session finds them by it.
+LABEL = "holdfast.acp-terminal"
 #: Error codes of JSON-RPC.
 INVALID_PARAMS, NOT_FOUND, FAILED = -32602, -32002, -32000
 
@@ -191,6 +193,15 @@ class Terminals:
             finally:
                 await client.close()
 
+    async def end_left(self) -> None:
+        """End the terminals of the session that an earlier agent left when it was killed. Raises HoldfastError."""
+        assert self._session is not None
+        client = self._client(self._session)
+        known = self._limits.get(self._session, {})
+        left = [one.id for one in await client.ps(used=False) if LABEL in (one.labels or {}) and one.id not in known]
+        if left:
+            await client.kill(*left)
+
     async def shown(self, params: Params) -> str:
         """The output of a terminal, for the editor to show."""
         answer = await self.answer("terminal/output", params)
@@ -228,6 +239,7 @@ class Terminals:
             lifetime="session",
             notify="never",
             if_running="allow",
+            labels={LABEL: "1"} if self._session is not None else None,
         )
         return process.id
 

@@ -1,0 +1,65 @@
+"""Keys that are typed fast have their effect in their order, also where the machine is busy."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from textual import events
+
+import holdfast
+from holdfast.tui.dialogs import ConfirmDialog
+from holdfast.tui.text_boxes import LineBox
+from tests.tui.stage import Stage, on_stage
+
+_NAMES = {"\x7f": "backspace", "/": "slash"}
+
+
+def type_ahead(stage: Stage, text: str) -> None:
+    """All keys are there before the first one has its effect."""
+    for character in text:
+        printable = None if character == "\x7f" else character
+        stage.app.post_message(events.Key(_NAMES.get(character, character), printable))
+
+
+def test_backspace_removes_the_letter_before_it(instance: Path) -> None:
+    async def act(stage: Stage) -> None:
+        await stage.sessions_show("chat")
+        type_ahead(stage, "x\x7f" * 20 + "aby\x7fc")
+        box = stage.app.sessions.views["chat"].box
+        await stage.until(lambda: box.text == "abc")
+
+    on_stage(act)
+
+
+def test_backspace_in_a_filter_removes_the_letter_before_it(instance: Path) -> None:
+    async def act(stage: Stage) -> None:
+        await stage.press("slash")
+        type_ahead(stage, "x\x7f" * 20 + "aby\x7fc")
+        await stage.until(lambda: stage.app.screen.query_one(LineBox).value == "abc")
+
+    on_stage(act)
+
+
+def test_letters_behind_the_key_that_opens_the_filter_are_written_into_it(instance: Path) -> None:
+    """They are no keys of the list: x would ask whether to end the process."""
+    with holdfast.connect(session="chat") as client:
+        client.run("sleep 1000", name="xylophone")
+
+    async def act(stage: Stage) -> None:
+        await stage.sees("xylophone")
+        type_ahead(stage, "/xyl")
+        await stage.until(lambda: [box.value for box in stage.app.screen.query(LineBox)] == ["xyl"])
+        assert not isinstance(stage.app.screen, ConfirmDialog)
+
+    on_stage(act)
+
+
+def test_what_moves_by_itself_is_drawn_less_often_while_the_user_types(instance: Path) -> None:
+    async def act(stage: Stage) -> None:
+        assert stage.app.pause(0.05) == 0.05
+        await stage.sessions_show("chat")
+        type_ahead(stage, "hi")
+        await stage.until(lambda: stage.app.pause(0.05) > 0.2)
+        await stage.until(lambda: stage.app.pause(0.05) == 0.05)
+
+    on_stage(act)
