@@ -6,7 +6,7 @@ import asyncio
 import sqlite3
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from typing import NamedTuple, TypeVar
 
@@ -109,9 +109,16 @@ class Store:
         """Gone from disk when it returns. Raises DiskFull."""
         await self._commit([RowChange(process_id, None, tuple(happened))], again=False)
 
-    def save_soon(self, process: HeldProcess, happened: Sequence[Event] = ()) -> None:
+    def save_soon(self, process: HeldProcess, happened: Sequence[Event] = (), within: float = _LINGER) -> None:
         """On disk with the next commit or a moment later, and tried again for as long as the disk is full."""
-        self._put_later([RowChange(process.id, process, tuple(happened))])
+        self._put_later([RowChange(process.id, process, tuple(happened))], within)
+
+    async def flush(self) -> None:
+        """What was to be written a moment later is on disk when this returns, unless the disk is full or hangs."""
+        if not self.hangs:
+            with suppress(HoldfastError, TimeoutError):
+                async with asyncio.timeout(_HANGS_AFTER):
+                    await self._commit([], again=False)
 
     def remove_soon(self, ids: Iterable[ProcessId]) -> None:
         """As save_soon."""
@@ -166,11 +173,14 @@ class Store:
             self._flush.cancel()
         await asyncio.to_thread(self._writer.close)
 
-    def _put_later(self, changes: list[RowChange]) -> None:
+    def _put_later(self, changes: list[RowChange], within: float = _LINGER) -> None:
         self._writer.put_later(changes)
-        self._flush_within(_LINGER)
+        self._flush_within(within)
 
     def _flush_within(self, seconds: float) -> None:
+        if not seconds:
+            self._writer.flush()
+            return
         due = self._loop.time() + seconds
         if self._flush is not None and self._flush.when() > due:
             self._flush.cancel()

@@ -89,6 +89,10 @@ class EventStream:
         """The number of the newest event; 0 when there is none."""
         return self._store.newest_event
 
+    @property
+    def has_followers(self) -> bool:
+        return bool(self._followers)
+
     def is_followed(self, topic: str) -> bool:
         """Whether any follower gets events with this topic."""
         return any(follower.follows(topic) for follower in self._followers)
