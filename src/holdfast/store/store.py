@@ -93,8 +93,18 @@ class Store:
 
         `within`: it may wait that long for a commit to share. Raises DiskFull when it can only be done later.
         """
+        await self.begin_change(edit, happened, processes, within)
+
+    def begin_change(
+        self,
+        edit: Edit,
+        happened: Sequence[Event] = (),
+        processes: Sequence[HeldProcess] = (),
+        within: float | None = None,
+    ) -> asyncio.Future[None]:
+        """As change, for a caller who has something else to do meanwhile."""
         changes = [RowChange(process.id, process) for process in processes]
-        await self._commit(
+        return self._commit(
             [*changes, RowChange(no_process(), None, tuple(happened), (edit,))], again=True, within=within
         )
 

@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
+from functools import partial
 from itertools import count, islice
 from operator import itemgetter
 from typing import Any, NamedTuple
@@ -212,17 +213,24 @@ class SessionInboxes:
         notice = self._pending.get(id_)
         return notice is not None and session in (None, notice.session)
 
-    async def _remove(self, ids: list[str], by: str, within: float | None = None) -> None:
-        if not ids:
-            return
+    async def _remove(self, ids: list[str], by: str) -> None:
+        if ids:
+            await self._begin_removal(ids, by)
+
+    def _begin_removal(self, ids: list[str], by: str, within: float | None = None) -> asyncio.Future[None]:
         sessions = {id_: (self._pending.get(id_) or self._coming[id_]).session for id_ in ids}
-        try:
-            await self._store.change(*self._acknowledged(ids, by), within=within)
-        except DiskFull:
+        written = self._store.begin_change(*self._acknowledged(ids, by), within=within)
+        written.add_done_callback(partial(self._removed, sessions))
+        return written
+
+    def _removed(self, sessions: dict[str, str], written: asyncio.Future[None]) -> None:
+        if written.cancelled():
+            return
+        if written.exception() is not None:
             self._late_acks.update(sessions)
-            raise
-        self._recorded.forget(ids)
-        failpoints.reach("notice-over")
+        else:
+            self._recorded.forget(sessions)
+            failpoints.reach("notice-over")
 
     def _acknowledged(self, ids: list[str], by: str) -> tuple[Edit, list[Event]]:
         """Drop them. What is to be written of that."""
@@ -309,13 +317,13 @@ class SessionInboxes:
         if new:
             failpoints.reach("notice-claimed")
 
-    async def settle(self, ids: Collection[str], by: str, session: str) -> None:
-        """This session has the reply: acknowledge those that are still its own, or will be when they are on disk."""
+    def settle(self, ids: Collection[str], by: str, session: str) -> None:
+        """This session has the reply: acknowledge, soon, those that are its own, or will be when they are on disk."""
         mine = [id_ for id_ in ids if self._is_of(id_, session) or self._is_coming(id_, session)]
         is_recorded = all(self._recorded.had(id_) for id_ in mine)
         if mine:
             failpoints.reach("notice-had")
-        await self._remove(mine, by, _SETTLED_WITHIN_IF_RECORDED if is_recorded else _SETTLED_WITHIN)
+            self._begin_removal(mine, by, _SETTLED_WITHIN_IF_RECORDED if is_recorded else _SETTLED_WITHIN)
 
     def release(self, ids: Collection[str], holder: Holder) -> None:
         """This holder did not deliver them."""
