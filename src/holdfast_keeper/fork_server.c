@@ -3,7 +3,7 @@
    The keeper sends one datagram per command (fork_server.py describes it) and gets one answer, in the same order. The
    child is in its cgroup from its first instruction, because joining one later stops every fork on the machine for some
    milliseconds. It sends its descriptors to the holders, records its identity in the bundle, claims the bundle by a
-   rename and execs. Nothing here allocates memory, and a fork of this small process copies next to nothing.
+   rename and execs. Until then it mostly shares the memory of this process, which waits; nothing here allocates memory.
 
    A command in a sandbox is a child of the keeper like any other. Bubblewrap makes the namespaces and runs this program
    in them as their init (`keep_sandbox`); the child enters them before its exec. So its exit status, its pid and the
@@ -448,7 +448,32 @@ static void run(const struct request *request, int directory, int pid, int init,
     fail("exec", error);
 }
 
-static int fork_child(uint64_t flags, int cgroup, int *pidfd)
+/* As the system call, but in the frame of the caller, which a child that shares the memory must not leave. */
+static inline __attribute__((always_inline)) long clone_here(struct clone_args *arguments)
+{
+#if defined(__x86_64__)
+    long result;
+    __asm__ volatile("syscall"
+                     : "=a"(result)
+                     : "0"((long)SYS_clone3), "D"(arguments), "S"(sizeof *arguments)
+                     : "rcx", "r11", "memory");
+    return result;
+#elif defined(__aarch64__)
+    register long number __asm__("x8") = SYS_clone3;
+    register long result __asm__("x0") = (long)arguments;
+    register long size __asm__("x1") = sizeof *arguments;
+    __asm__ volatile("svc 0" : "+r"(result) : "r"(number), "r"(size) : "memory");
+    return result;
+#else
+    arguments->flags &= ~(uint64_t)CLONE_VM;
+    long result = syscall(SYS_clone3, arguments, sizeof *arguments);
+    return result < 0 ? -errno : result;
+#endif
+}
+
+/* The pid of the child, or a negative error number. With CLONE_VM the child shares the memory, so that no page tables
+   are copied; this process waits meanwhile. The child calls a function that does not return, and nothing before. */
+static inline __attribute__((always_inline)) int fork_child(uint64_t flags, int cgroup, int *pidfd)
 {
     struct clone_args arguments = {.flags = flags | CLONE_PARENT | CLONE_PIDFD | CLONE_VFORK,
                                    .pidfd = (uintptr_t)pidfd,
@@ -457,9 +482,11 @@ static int fork_child(uint64_t flags, int cgroup, int *pidfd)
         arguments.flags |= CLONE_INTO_CGROUP;
         arguments.cgroup = (uint64_t)cgroup;
     }
-    int pid = (int)syscall(SYS_clone3, &arguments, sizeof arguments);
-    if (pid < 0 && errno == ENOSYS && cgroup < 0 && !flags) /* containers of Docker refuse clone3 */
-        pid = (int)syscall(SYS_clone, arguments.flags, NULL, pidfd, NULL, NULL);
+    int pid = (int)clone_here(&arguments);
+    if (pid == -ENOSYS && cgroup < 0 && !(flags & ~(uint64_t)CLONE_VM)) { /* containers of Docker refuse clone3 */
+        pid = (int)syscall(SYS_clone, arguments.flags & ~(uint64_t)CLONE_VM, NULL, pidfd, NULL, NULL);
+        return pid < 0 ? -errno : pid;
+    }
     return pid;
 }
 
@@ -477,10 +504,22 @@ static void fork_in_sandbox(const struct request *request, int directory, int cg
     enter(spaces, IPC);
     enter(spaces, NET);
     int pid = fork_child(CLONE_PARENT_SETTID, cgroup, &pidfd);
-    check(pid, "sandbox");
+    if (pid < 0)
+        fail("sandbox", -pid);
     if (pid == 0)
         run(request, directory, progress->pid, init, spaces);
     _exit(0);
+}
+
+/* What the child does. */
+static __attribute__((noinline, noreturn)) void live(const struct request *request, int cgroup)
+{
+    int directory = open(request->directory, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    check(directory, "claim");
+    if (*request->sandbox)
+        fork_in_sandbox(request, directory, cgroup);
+    run(request, directory, (int)getpid(), -1, NULL);
+    _exit(127);
 }
 
 /* The pid of the child, or a negative error number. Returns when the child has called exec, or is dead. */
@@ -493,16 +532,11 @@ static int start(struct request *request, int *pidfd)
         if (cgroup < 0)
             return -errno;
     }
-    int pid = fork_child(0, is_sandboxed ? -1 : cgroup, pidfd);
-    if (pid == 0) {
-        int directory = open(request->directory, O_PATH | O_DIRECTORY | O_CLOEXEC);
-        check(directory, "claim");
-        if (is_sandboxed)
-            fork_in_sandbox(request, directory, cgroup);
-        run(request, directory, (int)getpid(), -1, NULL);
-    }
-    if (pid < 0)
-        pid = -errno;
+    /* Not with a limit: for want of memory, the kernel would kill all processes that share it. */
+    int shares_memory = !is_sandboxed && !*request->joins;
+    int pid = fork_child(shares_memory ? CLONE_VM : 0, is_sandboxed ? -1 : cgroup, pidfd);
+    if (pid == 0)
+        live(request, cgroup);
     if (cgroup >= 0)
         close(cgroup);
     if (pid > 0 && progress->pid > 0) { /* the helper has forked it; the keeper does not reap it before the answer */

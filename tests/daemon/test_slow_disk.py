@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import sqlite3
 import time
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -66,6 +70,26 @@ def test_ps_kill_start_and_following_do_not_wait_for_a_commit(slow_disk: SlowDis
         assert hf.wait(echoing.id, timeout=20).reason == "killed"
         hf.kill(all=True)
         hf.stop_daemon()
+
+
+def test_the_reply_to_a_wait_does_not_wait_for_a_commit_and_is_delivered_once(slow_disk: SlowDisk, home: Path) -> None:
+    with connect("tests") as hf:
+        slow_disk.begin(hf)
+        ended = hf.run("exit 3")
+        assert hf.wait(ended.id, timeout=20).exit_code == 3
+        os.kill(hf.status()["pid"], signal.SIGKILL)  # it has the confirmation of the reply, and has committed nothing
+        slow_disk.end()
+        eventually(lambda: _acked_by(home, ended.id) == ("wait",), timeout=30)
+        assert ended.id not in [notification.process for notification in hf.inbox()]
+        hf.stop_daemon()
+
+
+def _acked_by(home: Path, process_id: str) -> tuple[str | None] | None:
+    with closing(sqlite3.connect(home / "store.db")) as connection:
+        found: tuple[str | None] | None = connection.execute(
+            "SELECT acked_by FROM inbox WHERE process = ?", (process_id,)
+        ).fetchone()
+    return found
 
 
 def _kill(hf: Client, process: Process) -> None:

@@ -121,7 +121,7 @@ def test_nor_does_it_matter_between_which_two_steps(
 
 @pytest.mark.parametrize(
     ("point", "is_first"),
-    [*itertools.product([*ANSWERED, "notice-over"], [True, False]), *((point, True) for point in ON_THE_WAY[:3])],
+    list(itertools.product([*ANSWERED, "notice-over", *ON_THE_WAY[:3]], [True, False])),
 )
 def test_one_who_waits_is_told_once_between_whichever_steps_the_daemon_dies(
     home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, point: str, is_first: bool

@@ -217,8 +217,16 @@ async def _compose(
     stream = EventStream(opened.store)
     inbox = SessionInboxes(opened.store, ReplyRecord(paths.replies), opened.kept.pending, names.resolve, registry.owner)
     opened.store.on_events.append(inbox.arrived)
+
+    def is_urgent(session: str) -> bool:
+        return (
+            stream.is_followed("process.ended", "notification.queued")
+            or inbox.is_read(session)
+            or bool(opened.store.sinks)
+        )
+
     supervisor = places.supervisor = Supervisor(
-        registry, opened.store, background, places.tracks_of, inbox.claimed, names.begins, places.measured
+        registry, opened.store, background, places.tracks_of, inbox.claimed, names.begins, places.measured, is_urgent
     )
     sessions = SessionOwnership(names, registry, inbox, opened.store, supervisor.turn)
     asked = await opened.store.read(approval_rows.load)

@@ -6,7 +6,7 @@ import asyncio
 import sqlite3
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from typing import NamedTuple, TypeVar
 
@@ -93,8 +93,18 @@ class Store:
 
         `within`: it may wait that long for a commit to share. Raises DiskFull when it can only be done later.
         """
+        await self.begin_change(edit, happened, processes, within)
+
+    def begin_change(
+        self,
+        edit: Edit,
+        happened: Sequence[Event] = (),
+        processes: Sequence[HeldProcess] = (),
+        within: float | None = None,
+    ) -> asyncio.Future[None]:
+        """As change, for a caller who has something else to do meanwhile."""
         changes = [RowChange(process.id, process) for process in processes]
-        await self._commit(
+        return self._commit(
             [*changes, RowChange(no_process(), None, tuple(happened), (edit,))], again=True, within=within
         )
 
@@ -109,9 +119,16 @@ class Store:
         """Gone from disk when it returns. Raises DiskFull."""
         await self._commit([RowChange(process_id, None, tuple(happened))], again=False)
 
-    def save_soon(self, process: HeldProcess, happened: Sequence[Event] = ()) -> None:
+    def save_soon(self, process: HeldProcess, happened: Sequence[Event] = (), within: float = _LINGER) -> None:
         """On disk with the next commit or a moment later, and tried again for as long as the disk is full."""
-        self._put_later([RowChange(process.id, process, tuple(happened))])
+        self._put_later([RowChange(process.id, process, tuple(happened))], within)
+
+    async def flush(self) -> None:
+        """What was to be written a moment later is on disk when this returns, unless the disk is full or hangs."""
+        if not self.hangs:
+            with suppress(HoldfastError, TimeoutError):
+                async with asyncio.timeout(_HANGS_AFTER):
+                    await self._commit([], again=False)
 
     def remove_soon(self, ids: Iterable[ProcessId]) -> None:
         """As save_soon."""
@@ -166,11 +183,14 @@ class Store:
             self._flush.cancel()
         await asyncio.to_thread(self._writer.close)
 
-    def _put_later(self, changes: list[RowChange]) -> None:
+    def _put_later(self, changes: list[RowChange], within: float = _LINGER) -> None:
         self._writer.put_later(changes)
-        self._flush_within(_LINGER)
+        self._flush_within(within)
 
     def _flush_within(self, seconds: float) -> None:
+        if not seconds:
+            self._writer.flush()
+            return
         due = self._loop.time() + seconds
         if self._flush is not None and self._flush.when() > due:
             self._flush.cancel()

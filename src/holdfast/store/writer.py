@@ -159,7 +159,7 @@ class Writer:
         while not self._closing or self._pending or self._tasks:
             pending, waiters = self._next_batch(_IDLE if uncheckpointed else None)
             self._run_tasks()
-            if pending:
+            if pending or waiters:
                 self._write(pending, waiters)
                 uncheckpointed = True
             elif uncheckpointed:
@@ -181,7 +181,7 @@ class Writer:
 
     def _write(self, pending: dict[ProcessId, _Pending], waiters: list[_Waiter]) -> None:
         self.committing_since = time.monotonic()
-        failures = self._commit([one.change for one in pending.values()])
+        failures = self._commit([one.change for one in pending.values()]) if pending else {}
         self.committing_since = None
         self._try_again_later({key: one for key, one in pending.items() if one.again and key in failures})
         outcomes = [

@@ -1,6 +1,7 @@
 """Reads the keeper's reports and moves processes from state to state.
 
-A change is written first, then shown, then its events are published.
+A change is written first, then shown, then its events are published. What the bundle records is written there: its row
+follows.
 """
 
 from __future__ import annotations
@@ -52,6 +53,8 @@ Report = dict[str, Any]
 #: Bytes for a session's name in the record of a stop. Only names that are not ASCII can be longer.
 _LONGEST_ASKER = 700
 _LONGEST_ESCAPE = 12
+#: An end that no one waits for at the inbox or as an event shares a commit, within this time.
+_END_LINGER = 0.02
 
 
 class Supervisor:
@@ -66,10 +69,12 @@ class Supervisor:
         claimed: Callable[[Notice], Notice] = lambda notice: notice,
         begins: Callable[[str], bool] = lambda _: False,
         measured: Callable[[HeldProcess], Awaitable[dict[str, StreamExtent]]] | None = None,
+        is_urgent: Callable[[str], bool] = lambda _: True,
     ) -> None:
         """`tracks_of` gives the last measured usage in the place of a process; that of an ended process is removed.
         `claimed` gets each notice before it is written and returns it as it is to be written. `begins` says, once, that
-        a session is new. `measured` gives the extent of its logs as they are on disk.
+        a session is new. `measured` gives the extent of its logs as they are on disk. `is_urgent` says whether a caller
+        waits for the events or notices of a session.
         """
         self._registry = registry
         self._store = store
@@ -78,6 +83,7 @@ class Supervisor:
         self._claimed = claimed
         self._begins = begins
         self._measured = measured
+        self._is_urgent = is_urgent
         self._turns: KeyedLocks[ProcessId] = KeyedLocks()
         #: Called before an end is committed; gives the process as it is to be committed, and events that come first.
         self.before_end: Callable[[HeldProcess], Awaitable[tuple[HeldProcess, list[Event]]]] = _no_events
@@ -116,7 +122,11 @@ class Supervisor:
                 await self.apply(process, report)
 
     async def apply(self, process: HeldProcess, report: Report) -> HeldProcess:
-        """The process as the report describes it. An end is on disk before it is shown. To be called in its turn."""
+        """The process as the report describes it. To be called in its turn.
+
+        An end is in the bundle, so that it is shown at once. That of a place which may become unreachable, and one that
+        is the last of several runs, is in the store before.
+        """
         run = run_of(report)
         if run < process.run:
             return process  # of a run that is over
@@ -125,7 +135,7 @@ class Supervisor:
             return self._rest(process, stream_extents(report))
         before, process = process, applied(process, report)
         if process.has_ended:
-            await self.end(process)
+            await self.end(process, is_in_bundle=process.meta.place is None and process.meta.restart == "never")
         elif process.is_restarting:
             self.wait_for_restart(process)
         elif process.state != before.state:
@@ -214,12 +224,20 @@ class Supervisor:
         self._registry.put(process)
         self._store.save_soon(process, happened)
 
-    async def end(self, process: HeldProcess) -> None:
-        """Commit an end, with the events of `before_end` first. To be called in its turn."""
+    async def end(self, process: HeldProcess, is_in_bundle: bool = False) -> None:
+        """Commit an end, with the events of `before_end` first. To be called in its turn.
+
+        With `is_in_bundle` the process is shown at once, and its row follows: a new daemon finds the end in the bundle.
+        """
         process, first = self._with_last_used(process), list[Event]()
         if process.meta.watch or process.meta.watch_regex:
             process, first = await self.before_end(process)
-        await self.commit(process, [*first, *self.happened(process)])
+        happened = [*first, *self.happened(process)]
+        if is_in_bundle:
+            self._registry.put(process)
+            self._store.save_soon(process, happened, 0.0 if self._is_urgent(process.meta.session) else _END_LINGER)
+        else:
+            await self.commit(process, happened)
         note_soon("ended", process=process.id, **_outcome(process.state))
         if process.gave_up:
             note("gave-up", process=process.id, restarts_in_a_row=process.streak)

@@ -68,6 +68,10 @@ class ChangeSignals(Generic[Key]):
         for event in self._events.get(key, ()):
             event.set()
 
+    def is_heard(self, key: Key) -> bool:
+        """Whether a task waits for changes of this one."""
+        return key in self._events
+
     def send_all(self) -> None:
         """Any of them may have changed."""
         for key in self._events:

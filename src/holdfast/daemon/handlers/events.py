@@ -25,6 +25,7 @@ async def handle(context: DaemonContext, call: Call, ask: Events) -> Message:
 
     The first piece is empty and carries the first cursor. Without `follow` it replies after the newest event.
     """
+    await context.store.flush()
     pattern, since = query_of(context, ask)
     newest = context.stream.newest
     after = since if since is not None else await first_cursor(context, ask.follow)
@@ -82,6 +83,7 @@ def _check_envelope(fields: Message) -> None:
 async def of_process(context: DaemonContext, call: Call, ask: ProcessEvents) -> Message:
     """Those that are on disk, found by the id of the process in them."""
     process = context.registry.identify(ask.process)
+    await context.store.flush()
     found = await context.store.events_of(process.id, process.meta.requested_at - _EARLIER, ask.before, ask.limit + 1)
     events = ({**one.envelope, "seq": one.seq} for one in found)
     about = [event for event in events if process.id in (event.get("id"), event.get("process"))]

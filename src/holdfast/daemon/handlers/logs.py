@@ -13,7 +13,10 @@ from holdfast.logs import lines
 from holdfast.logs.times import TimeEntry, read_index, window
 from holdfast.model.process import HeldProcess
 from holdfast.ops.output import Logs, LogTimes
-from holdfast.places.base import Extent, Log
+from holdfast.places.base import ExecutionPlace, Extent, Log
+
+#: The first byte of a part, and the one to stop at; None for none.
+_Part = tuple[int, int | None]
 
 
 async def handle(context: DaemonContext, call: Call, ask: Logs) -> Message:
@@ -27,10 +30,12 @@ async def handle(context: DaemonContext, call: Call, ask: Logs) -> Message:
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(None if ask.follow else _granted(context, ask.wait or 0.0)):
                 await output.until_started(context, process.id)
-    log = await context.read(context.place_of(process).log, process.id, ask.stream)
+    log, part = await context.read(_opened, context.place_of(process), process, ask)
     try:
         clamped = None if ask.wait is None else await _wait_for_more(context, log, process, ask, ask.wait)
-        answer = await _stream(context, call, log, process, ask)
+        if part is None:
+            part = await context.read(_range, log, ask)
+        answer = await _stream(context, call, log, process, ask, part)
         if ask.consume and _is_the_end(answer):
             await consume(context, call, [process.id])
         if call.consumed:
@@ -62,8 +67,10 @@ def _shown(entry: TimeEntry) -> Message:
     return {"offset": entry.offset, "time": entry.time, **size}
 
 
-async def _stream(context: DaemonContext, call: Call, log: Log, process: HeldProcess, ask: Logs) -> Message:
-    start, part_end = await context.read(_range, log, ask)
+async def _stream(
+    context: DaemonContext, call: Call, log: Log, process: HeldProcess, ask: Logs, part: _Part
+) -> Message:
+    start, part_end = part
     upto = part_end
     if ask.bytes is not None:
         upto = min(start + ask.bytes, upto) if upto is not None else start + ask.bytes
@@ -123,7 +130,17 @@ def _answer(
     }
 
 
-def _range(log: Log, ask: Logs) -> tuple[int, int | None]:
+def _opened(place: ExecutionPlace, process: HeldProcess, ask: Logs) -> tuple[Log, _Part | None]:
+    """The log and what is to be sent of it, in one switch of threads; None where more is waited for first."""
+    log = place.log(process.id, ask.stream)
+    try:
+        return log, _range(log, ask) if ask.wait is None else None
+    except BaseException:
+        log.close()
+        raise
+
+
+def _range(log: Log, ask: Logs) -> _Part:
     """The first byte to send, and the one to stop at (None: none). Bytes that are not there are clamped.
 
     Without `follow` it stops at the present end: a process may write as fast as the log is read.

@@ -95,15 +95,12 @@ class PendingCall:
 
     def delivered(self) -> None:
         """The client has the reply: the notifications in it are not delivered again."""
-        self._context.background.start(self._settle(), "consumed")
+        owner = self._context.sessions.resolve(self.call.owner)
+        self._context.inbox.settle(self.call.consumed, "wait", owner)
 
     def not_delivered(self) -> None:
         """The client does not get the reply: the notifications in it go back to the inbox."""
         self._context.inbox.release(self.call.consumed, self.call)
-
-    async def _settle(self) -> None:
-        owner = self._context.sessions.resolve(self.call.owner)
-        await self._context.inbox.settle(self.call.consumed, "wait", owner)
 
     async def _run(self, ask: Message, send: SendOutcome) -> Outcome:
         is_sent = False
@@ -398,7 +395,7 @@ class SocketConnection(asyncio.Protocol):
         self._is_greeted = True
         if hello.had:
             owner = self._owner() or "default"
-            self._context.background.start(self._context.inbox.settle(hello.had, "wait", owner), "had")
+            self._context.inbox.settle(hello.had, "wait", owner)
         is_bound = self._is_strict or origin is not None
         greeting = {"version": frames.PROTOCOL_VERSION, "daemon": RELEASE, "pid": os.getpid(), "strict": is_bound}
         self._send({"rid": rid, "ok": {**greeting, "keeper": self._context.keeper.release}})

@@ -33,6 +33,8 @@ _MOST_TRANSIENT = 1000
 #: costs little more than one.
 _WAKE_INTERVAL = 0.00025
 _MOST_SHARED = 256
+#: Topics of which each follower remembers whether it follows them.
+_MOST_TOPICS = 256
 #: Characters in one message of a batch, unless a single event has more.
 _MESSAGE = 512 << 10
 
@@ -80,6 +82,8 @@ class EventStream:
         self._arrived = asyncio.Event()
         #: Patterns and cursor -> the batch behind it, until there are more events.
         self._shared: dict[tuple[str, int], Batch] = {}
+        #: The topics of the events since followers were last woken.
+        self._topics: set[str] = set()
         self._wake_at = 0.0
         self._waking: asyncio.TimerHandle | None = None
         store.on_events.append(self._recent.extend)
@@ -89,9 +93,9 @@ class EventStream:
         """The number of the newest event; 0 when there is none."""
         return self._store.newest_event
 
-    def is_followed(self, topic: str) -> bool:
-        """Whether any follower gets events with this topic."""
-        return any(follower.follows(topic) for follower in self._followers)
+    def is_followed(self, *topics: str) -> bool:
+        """Whether any follower gets events with one of these topics."""
+        return any(follower.follows(topic) for follower in self._followers for topic in topics)
 
     async def until_followed(self, topic: str) -> None:
         """Returns when there is a follower of this topic."""
@@ -129,6 +133,7 @@ class EventStream:
 
             async def wait(after: int) -> bool:
                 follower.woken.clear()
+                follower.cursor = after
                 if after >= self.newest and not follower.has_transient:
                     await follower.woken.wait()
                 return True
@@ -161,9 +166,10 @@ class EventStream:
         """Whether the events behind the cursor are in memory."""
         return bool(self._recent) and self._recent[0].seq <= after + 1
 
-    def _happened(self, _: list[StoredEvent]) -> None:
+    def _happened(self, numbered: list[StoredEvent]) -> None:
         """Called only while there are followers."""
         self._shared.clear()
+        self._topics.update(map(_topic, numbered))
         self._wake_soon()
 
     def _wake_soon(self) -> None:
@@ -177,8 +183,12 @@ class EventStream:
     def _wake(self, now: float) -> None:
         self._waking = None
         self._wake_at = now + _WAKE_INTERVAL * len(self._followers)
+        topics, self._topics = self._topics, set()
         for follower in self._followers:
-            follower.woken.set()
+            # One that follows other topics reads on now and then, so that it has little to read when its own come.
+            is_behind = self.newest - follower.cursor >= _AT_ONCE
+            if is_behind or follower.has_transient or any(map(follower.follows, topics)):
+                follower.woken.set()
 
     @contextmanager
     def _listening(self, pattern: str) -> Iterator[_Follower]:
@@ -194,6 +204,7 @@ class EventStream:
             if not self._followers:
                 self._store.on_events.remove(self._happened)
                 self._shared.clear()
+                self._topics.clear()
 
 
 class _Follower:
@@ -202,6 +213,9 @@ class _Follower:
     def __init__(self, pattern: PatternTree[bool]) -> None:
         self.pattern = pattern
         self.woken = asyncio.Event()
+        #: The number of the event that it has read last.
+        self.cursor = 0
+        self._followed: dict[str, bool] = {}
         self._transient: deque[Envelope] = deque()
         self._missed = 0
 
@@ -210,7 +224,12 @@ class _Follower:
         return bool(self._transient or self._missed)
 
     def follows(self, topic: str) -> bool:
-        return bool(self.pattern.find(topic))
+        found = self._followed.get(topic)
+        if found is None:
+            if len(self._followed) >= _MOST_TOPICS:
+                self._followed.clear()
+            found = self._followed[topic] = bool(self.pattern.find(topic))
+        return found
 
     def put(self, envelope: Envelope) -> None:
         if len(self._transient) >= _MOST_TRANSIENT:
@@ -239,5 +258,9 @@ def _gap(after: int, first: int) -> Envelope:
     return {"seq": first - 1, **Event(GAP, time.time(), {"count": first - 1 - after}).envelope()}
 
 
+def _topic(event: StoredEvent) -> str:
+    return str(event.envelope.get("type") or "?")
+
+
 def _fitting(batch: list[StoredEvent], tree: PatternTree[bool]) -> list[Envelope]:
-    return [{"seq": seq, **envelope} for seq, envelope, _ in batch if tree.find(str(envelope.get("type") or "?"))]
+    return [{"seq": one.seq, **one.envelope} for one in batch if tree.find(_topic(one))]

@@ -10,6 +10,7 @@ import asyncio
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager, suppress
+from functools import partial
 from itertools import count, islice
 from operator import itemgetter
 from typing import Any, NamedTuple
@@ -69,10 +70,10 @@ class SessionInboxes:
         self._takers = Claims()
         self._awaited = AwaitedEnds(resolve)
         self._delivered: set[str] = set()
-        #: Those of `_REPLIED` that are being written, which takes long on a full disk: replies may come before.
+        #: Those of `_REPLIED` that are not on disk yet: replies may come before.
         self._coming: dict[str, Notice] = {}
-        #: Of those, what a session has by now: by which request, and the session. Acknowledged when they arrive.
-        self._had_early: dict[str, tuple[str, str]] = {}
+        #: Of those, what a session has by now. The acknowledgement is written behind the notice.
+        self._had_early: set[str] = set()
         #: Acknowledgements that a full disk keeps from being written, with their session: the next daemon would offer
         #: the notices again.
         self._late_acks: dict[str, str] = {}
@@ -82,7 +83,6 @@ class SessionInboxes:
                 notice = replace(notice, claim=_CLAIM)
                 self._replies.add(notice.id, _EARLIER)
             self._offer(replace(notice, session=resolve(notice.session)))
-        recorded.forget([id_ for id_ in recorded.found if id_ not in self._pending])
 
     # Arrival.
 
@@ -90,11 +90,22 @@ class SessionInboxes:
         """Offer the notices of events that are on disk now."""
         for event in numbered:
             if event.notice is not None:
-                self._coming.pop(event.notice.id, None)
-                self._offer(self._addressed(event.notice))
-                self._settle_early(event.notice.id)
-                self.let_go([event.notice.id])
+                self._arrived(event.notice)
                 failpoints.reach("notice-offered")
+
+    def _arrived(self, notice: Notice) -> None:
+        id_ = notice.id
+        self._coming.pop(id_, None)
+        if id_ in self._had_early:
+            self._had_early.discard(id_)
+            return
+        if notice.claim is None and self._replies.of(id_):
+            notice = replace(notice, claim=_CLAIM)
+        self._offer(self._addressed(notice))
+        if id_ in self._recorded.found_had:
+            self._store.change_soon(*self._acknowledged([id_], _CLAIM))
+        else:
+            self.let_go([id_])
 
     def _addressed(self, notice: Notice) -> Notice:
         """Addressed to the session that owns the process now: it may have been transferred during the write."""
@@ -110,6 +121,15 @@ class SessionInboxes:
         self._signals.send(notice.session)
 
     # Reading and waiting.
+
+    def is_read(self, session: str) -> bool:
+        """Whether a caller waits for the notices of this session."""
+        return self._signals.is_heard(session)
+
+    async def all_arrived(self) -> None:
+        """Notices of ends that are shown already can be read when this returns."""
+        if self._coming:
+            await self._store.flush()
 
     def of_session(self, session: str, taker: Holder | None = None) -> list[Notice]:
         """Pending notices, oldest first; for a taker, without those that another one took."""
@@ -193,17 +213,24 @@ class SessionInboxes:
         notice = self._pending.get(id_)
         return notice is not None and session in (None, notice.session)
 
-    async def _remove(self, ids: list[str], by: str, within: float | None = None) -> None:
-        if not ids:
+    async def _remove(self, ids: list[str], by: str) -> None:
+        if ids:
+            await self._begin_removal(ids, by)
+
+    def _begin_removal(self, ids: list[str], by: str, within: float | None = None) -> asyncio.Future[None]:
+        sessions = {id_: (self._pending.get(id_) or self._coming[id_]).session for id_ in ids}
+        written = self._store.begin_change(*self._acknowledged(ids, by), within=within)
+        written.add_done_callback(partial(self._removed, sessions))
+        return written
+
+    def _removed(self, sessions: dict[str, str], written: asyncio.Future[None]) -> None:
+        if written.cancelled():
             return
-        sessions = {id_: self._pending[id_].session for id_ in ids}
-        try:
-            await self._store.change(*self._acknowledged(ids, by), within=within)
-        except DiskFull:
+        if written.exception() is not None:
             self._late_acks.update(sessions)
-            raise
-        self._recorded.forget(ids)
-        failpoints.reach("notice-over")
+        else:
+            self._recorded.forget(sessions)
+            failpoints.reach("notice-over")
 
     def _acknowledged(self, ids: list[str], by: str) -> tuple[Edit, list[Event]]:
         """Drop them. What is to be written of that."""
@@ -212,8 +239,12 @@ class SessionInboxes:
         return lambda connection: rows.ack(connection, ids, by, now), happened
 
     def _drop(self, id_: str) -> Notice:
-        """It is not pending any more, and all claims are removed."""
-        notice = self._pending.drop(id_)
+        """It is not pending any more, or will not be when it arrives, and all claims are removed."""
+        if id_ in self._pending:
+            notice = self._pending.drop(id_)
+        else:
+            notice = self._coming[id_]
+            self._had_early.add(id_)
         self._replies.remove_all(id_)
         self._takers.remove_all(id_)
         self._delivered.discard(id_)
@@ -246,6 +277,8 @@ class SessionInboxes:
         """The notice as it is to be written: claimed where its owner is about to get the same in a reply."""
         if notice.kind in _REPLIED:
             self._coming[notice.id] = notice
+        if notice.id in self._recorded.found:  # a reply of the daemon before this one was ahead of the store
+            self._replies.add(notice.id, _EARLIER)
         return replace(notice, claim=_CLAIM) if self._awaited.has(notice, is_enough=True) else notice
 
     def ids_of(self, keys: Iterable[str], session: str) -> list[str]:
@@ -259,7 +292,7 @@ class SessionInboxes:
 
     def _is_coming(self, id_: str, session: str) -> bool:
         notice = self._coming.get(id_)
-        if notice is None or notice.process is None:
+        if notice is None or notice.process is None or id_ in self._had_early:
             return False
         return self._resolve(self._owner(notice.process) or notice.session) == session
 
@@ -272,9 +305,10 @@ class SessionInboxes:
         for id_ in held:
             self._replies.add(id_, holder)
             self._replies.remove(id_, _EARLIER)
-        new = [id_ for id_ in held if id_ in self._pending and self._pending[id_].claim is None]
+        new = [id_ for id_ in held if id_ not in self._pending or self._pending[id_].claim is None]
         for id_ in new:
-            self._pending.change(id_, claim=_CLAIM)
+            if id_ in self._pending:
+                self._pending.change(id_, claim=_CLAIM)
         late = [id_ for id_ in new if not self._recorded.claim(id_)]
         if late:
             # On a full disk the store tries again; the caller gets its reply all the same.
@@ -283,19 +317,13 @@ class SessionInboxes:
         if new:
             failpoints.reach("notice-claimed")
 
-    async def settle(self, ids: Collection[str], by: str, session: str) -> None:
-        """This session has the reply: acknowledge those that are still its own, or will be when they are on disk."""
-        self._had_early.update({id_: (by, session) for id_ in ids if self._is_coming(id_, session)})
-        mine = [id_ for id_ in ids if self._is_of(id_, session)]
+    def settle(self, ids: Collection[str], by: str, session: str) -> None:
+        """This session has the reply: acknowledge, soon, those that are its own, or will be when they are on disk."""
+        mine = [id_ for id_ in ids if self._is_of(id_, session) or self._is_coming(id_, session)]
         is_recorded = all(self._recorded.had(id_) for id_ in mine)
         if mine:
             failpoints.reach("notice-had")
-        await self._remove(mine, by, _SETTLED_WITHIN_IF_RECORDED if is_recorded else _SETTLED_WITHIN)
-
-    def _settle_early(self, id_: str) -> None:
-        by, session = self._had_early.pop(id_, ("", None))
-        if session is not None and self._is_of(id_, self._resolve(session)):
-            self._store.change_soon(*self._acknowledged([id_], by))
+            self._begin_removal(mine, by, _SETTLED_WITHIN_IF_RECORDED if is_recorded else _SETTLED_WITHIN)
 
     def release(self, ids: Collection[str], holder: Holder) -> None:
         """This holder did not deliver them."""
@@ -311,9 +339,12 @@ class SessionInboxes:
             await self._remove([id_ for id_ in self._recorded.found_had if id_ in self._pending], _CLAIM)
         await asyncio.sleep(after)
         self.release(self._replies.all_of(_EARLIER), _EARLIER)
+        self._recorded.forget([id_ for id_ in self._recorded.found if id_ not in self._pending])
+        self._recorded.found.clear()
 
-    def let_go(self, ids: Iterable[str]) -> None:
+    def let_go(self, ids: Collection[str]) -> None:
         """Offer those that no reply is about to deliver. The disk follows: a crash before that only delays them."""
+        self._recorded.forget([id_ for id_ in ids if id_ in self._coming and not self._replies.of(id_)])
         free = [id_ for id_ in ids if id_ in self._pending and not self._is_held(id_)]
         claimed = [id_ for id_ in free if self._pending[id_].claim is not None]
         for id_ in claimed:

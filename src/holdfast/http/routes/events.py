@@ -55,6 +55,7 @@ def _refuse(request: HttpRequest, name: str, why: str) -> None:
 async def _page(request: HttpRequest) -> Response:
     context = request.context
     _refuse(request, "follow", "a page ends by itself")
+    await context.store.flush()
     pattern, since = query_of(context, Events.read(request.query))
     limit = request.query.get("limit", _USUAL)
     found: list[Message] = []
