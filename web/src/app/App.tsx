@@ -2,6 +2,7 @@ import { Suspense, useEffect, useState } from "react";
 import type { DashboardSession } from "../api/session";
 import { Empty, Link, Loading } from "../components/basics";
 import { Boundary, Slot, useFilled } from "../components/Slot";
+import { useRootClass } from "../components/useRootClass";
 import { pendingApprovals } from "../feed/approvals";
 import { summary } from "../feed/summary";
 import { usePart, useStore } from "../feed/store";
@@ -24,6 +25,7 @@ export function App({ session }: { session: DashboardSession }) {
   const isPluginsLoading = useStore(isLoading);
   const [overlay, setOverlay] = useState<"palette" | "help" | null>(null);
   const found = findPage(path);
+  useRootClass("has-sidebar", useFilled("sidebar").length > 0);
   useKeys("Everywhere", [
     { key: "ctrl-k", does: "command palette", inFields: true, run: () => setOverlay("palette") },
     { key: "?", does: "this help", run: () => setOverlay("help") },

@@ -45,6 +45,7 @@ export const Table = memo(function Table(props: TableProps) {
     count: items.length,
     estimateSize: (index) => (items[index]?.kind === "group" ? 36 : rowHeight),
     overscan: OVERSCAN,
+    useFlushSync: false,
     scrollMargin: margin,
     // Another function would have all rows measured anew.
     getItemKey: useCallback(
