@@ -296,6 +296,7 @@ class _Session:
         self._do("glance", [server.id], history=5)
         self._do("process_events", server.id, limit=5, before=1_000_000)
         self._do("show_settings")
+        self._refused("control_project", "none", "up")
         self._do("set_queue", "build", limit=2, paused=False)
         self._do("queues")
         self._do("remove_queue", "build")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import socket
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,7 +12,7 @@ from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.sync.client import ClientConnection, connect, unix_connect
 
 from tests.http.asking import Api
-from tests.support import eventually
+from tests.support import eventually, run_cli
 
 INPUT, OUTPUT, ERRORS, CONTROL = 0, 1, 2, 3
 
@@ -163,3 +164,29 @@ def _runs(pid: int) -> bool:
             return file.read().rpartition(b")")[2].split()[0] not in (b"Z", b"X")
     except (FileNotFoundError, ProcessLookupError):
         return False
+
+
+def test_a_process_names_its_attached_clients_and_who_typed_last(
+    api: Api, shared_home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOLDFAST_HOME", str(shared_home))
+    process = api.client.run("exec cat", pty=True)
+    assert (process.attached, process.typed) == ([], None)
+    with attach(api, process.id):
+        clients = eventually(lambda: _inspect(process.id)["attached"])
+        assert [client["by"] for client in clients] == ["default"]
+        api.client.send(process.id, "hello", enter=True)
+        typed = _inspect(process.id)["typed"]
+        assert typed["by"] == "tests"
+        assert process.started_at <= clients[0]["since"] <= typed["at"]
+        shown = [line.split() for line in run_cli("inspect", process.id).stdout.decode().splitlines()]
+        assert ["attached", "default", "since"] in [words[:3] for words in shown]
+        assert ["last", "typed", "tests,"] in [words[:3] for words in shown]
+    eventually(lambda: _inspect(process.id)["attached"] == [])
+    api.client.kill(process.id, grace=0.1)
+    found = api.ask("GET", f"/api/v1/processes/{process.id}").value
+    assert (found["attached"], found["typed"]) == ([], typed)
+
+
+def _inspect(process: str) -> Any:
+    return json.loads(run_cli("inspect", "--json", process).stdout)

@@ -601,6 +601,19 @@ class AsyncCalls(ClientState):
         value, _ = await self._call(calls.Ask("transfer", {"process": calls.ref(process), "to": to}, limit=60.0))
         return Process(value["process"])
 
+    async def control_project(self, project: str, action: str) -> Process:
+        """Bring a project up or down in the order of its file, as `holdfast up -d` and `holdfast down` do. The reply is
+        the process that does it: its output and its exit code say how that went. A project is known by the processes
+        that `holdfast up` started.
+
+        project: The name of the project.
+        action: What to do.
+        """
+        value, _ = await self._call(
+            calls.Ask("control_project", {"project": project, "action": action}, limit=300.0, may_repeat=False)
+        )
+        return Process(value["process"])
+
     async def queues(self) -> list[Message]:
         """List queues: those with processes, and those that were changed."""
         value, _ = await self._call(calls.Ask("queues", {}, limit=60.0))

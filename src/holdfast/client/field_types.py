@@ -186,6 +186,10 @@ class ProcessAttributes:
     """What makes it ready: log, port, http or uptime; null without such an option."""
     place: str | None
     """The key of its place, as `holdfast backends` shows it; null on this machine."""
+    attached: list[Message]
+    """The clients whose terminals show it now: by (their session; `dashboard` for a page), since."""
+    typed: Message | None
+    """The last input: by, at. Null where none came since the daemon was started."""
 
 
 class KillResultAttributes:

@@ -64,6 +64,8 @@ PROCESS_FIELDS = (
     "created_at",
     "ready_by",
     "place",
+    "attached",
+    "typed",
 )
 
 #: The values of `status`.

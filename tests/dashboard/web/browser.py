@@ -41,6 +41,7 @@ def build_page() -> None:
         check=False,
     )
     assert done.returncode == 0, done.stderr.decode()[-2000:]
+    (ROOT / ".cache").mkdir(exist_ok=True)
     with open(ROOT / ".cache" / "dashboard-tests.lock", "w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         if not (WEB / "node_modules" / "axe-core").exists():  # the build needs less than the tests

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from pathlib import Path
 
 from playwright.sync_api import Page, expect
 
@@ -110,3 +111,29 @@ def test_the_theme_is_chosen_and_kept(tab: Page) -> None:
     expect(tab.locator("html")).to_have_attribute("data-theme", "dark")
     tab.get_by_role("radio", name="As the system").check()
     expect(tab.locator("html")).to_have_attribute("data-theme", "light")
+
+
+def test_a_project_is_brought_up_and_down_from_the_page(tab: Page, tmp_path: Path) -> None:
+    file = tmp_path / "holdfast.toml"
+    file.write_text(
+        '[project]\nname = "shop"\n'
+        '[processes.db]\ncommand = "exec sleep 1000"\n'
+        '[processes.web]\ncommand = "exec sleep 1000"\ndepends_on = ["db"]\n'
+    )
+    assert run_cli("up", "-d", "-f", str(file)).returncode == 0
+    go(tab, "/projects")
+    card = tab.locator(".card", has_text="shop")
+    expect(card).to_contain_text(str(file))
+    expect(card).to_contain_text("2 of 2 running")
+    card.get_by_role("button", name="Down …").click()
+    dialog = tab.get_by_role("dialog")
+    dialog.get_by_role("textbox").fill("2")
+    dialog.get_by_role("button", name="End 2").click()
+    expect(card).to_contain_text("0 of 2 running")
+    expect(card.locator(".project-step")).to_contain_text("holdfast down")
+    expect(card.locator(".project-step")).to_contain_text("exited 0")
+    card.get_by_role("button", name="Up", exact=True).click()
+    expect(card).to_contain_text("2 of 2 running")
+    card.get_by_role("link", name="holdfast up").click()
+    expect(tab.locator(".log-text", has_text="web: started")).to_be_visible()
+    run_cli("down", "-p", "shop")

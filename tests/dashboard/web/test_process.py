@@ -111,6 +111,8 @@ def test_a_terminal_shows_its_screen_and_takes_what_is_typed(tab: Page) -> None:
     expect(tab.locator(".terminal-who")).to_contain_text("Attached")
     tab.keyboard.type("echo $((40 + 2)) $(tty | cut -c1-9)\n")
     expect(text).to_contain_text("42 /dev/pts/")
+    run_cli("send", process, "echo from beside", env={"HOLDFAST_SESSION": "helper"})
+    expect(tab.locator(".terminal-bar")).to_contain_text("helper typed")
     tab.get_by_role("button", name="Fit").click()
     eventually(lambda: inspect(process)["cols"] != 120)
     tab.locator(".terminal-frame").click()
@@ -208,3 +210,17 @@ def test_an_unknown_process_and_an_unknown_page_say_so(tab: Page) -> None:
     expect(tab.get_by_text("This process is not known any more")).to_be_visible()
     go(tab, "/nowhere/%ff")
     expect(tab.get_by_text("There is no such page")).to_be_visible()
+
+
+def test_the_page_names_other_terminals(browser: Browser, tab: Page) -> None:
+    process = start("exec cat", "-t", "--name", "watched")
+    go(tab, f"/processes/{process}/terminal")
+    expect(tab.locator(".terminal-who")).to_contain_text("may type, too")
+    other = open_tab(browser)
+    go(other, f"/processes/{process}/terminal")
+    expect(tab.locator(".terminal-who")).to_contain_text("also attached: dashboard")
+    go(other, f"/processes/{process}/details")
+    expect(other.locator(".details")).to_contain_text("dashboard since")
+    expect(tab.locator(".terminal-who")).to_contain_text("may type, too")
+    other.context.close()
+    run_cli("kill", process)

@@ -92,6 +92,30 @@ def test_many_are_killed_only_when_their_number_is_typed(tab: Page) -> None:
     tab.get_by_role("button", name="Clear").click()
 
 
+def test_a_row_is_drawn_again_only_when_its_process_changes(tab: Page) -> None:
+    still, busy = start("exit 3", "--name", "still"), start("sleep 1000", "--name", "busy")
+    run_cli("wait", still)
+    go(tab, "/processes?sort=name")
+    expect(tab.locator(row(still))).to_contain_text("exit 3")
+    tab.evaluate(
+        """ids => {
+          window.__drawn = {};
+          for (const id of ids) {
+            const row = document.querySelector(`.row[data-id="${id}"]`);
+            new MutationObserver(changes => {
+              const rest = changes.filter(one => !one.target.parentElement?.closest('.cell-age'));
+              if (rest.length) __drawn[id] = rest.length;
+            }).observe(row, { subtree: true, childList: true, attributes: true, characterData: true });
+          }
+        }""",
+        [still, busy],
+    )
+    run_cli("kill", busy)
+    tab.wait_for_function("id => __drawn[id] > 0", arg=busy)
+    expect(tab.locator(row(busy))).to_contain_text("killed")
+    assert tab.evaluate("id => __drawn[id]", still) is None
+
+
 def test_the_keyboard_filters_moves_and_opens(tab: Page) -> None:
     wanted = start("sleep 1002", "--name", "needle")
     start("sleep 1003", "--name", "hay")

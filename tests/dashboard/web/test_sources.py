@@ -31,3 +31,9 @@ def test_no_file_is_long_and_none_names_a_registry() -> None:
         if path.suffix in (".ts", ".tsx", ".css"):
             assert len(path.read_text().splitlines()) <= LONGEST_FILE, path
     assert '"resolved"' not in (WEB / "package-lock.json").read_text()
+
+
+def test_no_style_of_the_whole_page_depends_on_what_is_in_it() -> None:
+    """With `:has()` on the root, a browser computes all styles again for every row that comes or goes."""
+    for path in (WEB / "src" / "styles").glob("*.css"):
+        assert ":has(" not in path.read_text(), path

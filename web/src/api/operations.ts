@@ -72,7 +72,9 @@ export const kill = (id: string, grace?: number) =>
   postJSON<KillResult>(`${of(id)}/kill`, grace === undefined ? {} : { grace });
 export const signal = (id: string, name: string) => postJSON<KillResult>(`${of(id)}/kill`, { signal: name });
 export const killMany = (processes: string[]) => postJSON<{ results: KillResult[] }>(`${V1}/kill`, { processes });
-export const killTask = (task: string) => postJSON<{ results: KillResult[] }>(`${V1}/kill`, { task });
+/** Starts `holdfast up -d` or `holdfast down`; its output says how that goes. */
+export const controlProject = async (project: string, action: "up" | "down") =>
+  (await postJSON<{ process: Process }>(`${V1}/projects/${encodeURIComponent(project)}/control`, { action })).process;
 export const removeMany = (processes: string[]) => postJSON<{ removed: string[] }>(`${V1}/remove`, { processes });
 export const forget = (id: string) => remove(of(id));
 export const transfer = (id: string, to: string) => postJSON<{ process: Process }>(`${of(id)}/transfer`, { to });

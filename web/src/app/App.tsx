@@ -2,9 +2,10 @@ import { Suspense, useEffect, useState } from "react";
 import type { DashboardSession } from "../api/session";
 import { Empty, Link, Loading } from "../components/basics";
 import { Boundary, Slot, useFilled } from "../components/Slot";
+import { useRootClass } from "../components/useRootClass";
 import { pendingApprovals } from "../feed/approvals";
 import { summary } from "../feed/summary";
-import { useStore } from "../feed/store";
+import { usePart, useStore } from "../feed/store";
 import { Header } from "./Header";
 import { Help } from "./Help";
 import { useKeys } from "./keys";
@@ -24,15 +25,7 @@ export function App({ session }: { session: DashboardSession }) {
   const isPluginsLoading = useStore(isLoading);
   const [overlay, setOverlay] = useState<"palette" | "help" | null>(null);
   const found = findPage(path);
-  const needs = useStore(summary);
-  const approvals = useStore(pendingApprovals);
-  const waiting = approvals.length + needs.asks.length;
-
-  useEffect(() => {
-    const label = found?.entry.label ?? "Not found";
-    document.title = `${waiting ? `(${waiting}) ` : ""}${label} · holdfast`;
-  }, [found?.entry.label, waiting]);
-
+  useRootClass("has-sidebar", useFilled("sidebar").length > 0);
   useKeys("Everywhere", [
     { key: "ctrl-k", does: "command palette", inFields: true, run: () => setOverlay("palette") },
     { key: "?", does: "this help", run: () => setOverlay("help") },
@@ -47,6 +40,7 @@ export function App({ session }: { session: DashboardSession }) {
 
   return (
     <SessionContext value={session}>
+      <Title label={found?.entry.label ?? "Not found"} />
       <Slot name="backdrop" />
       <a className="skip" href="#main">
         Skip to the content
@@ -88,6 +82,15 @@ export function App({ session }: { session: DashboardSession }) {
       <Toasts />
     </SessionContext>
   );
+}
+
+/** A component of its own: what it counts changes often, and nothing else is drawn again. */
+function Title({ label }: { label: string }) {
+  const waiting = useStore(pendingApprovals).length + usePart(summary, (now) => now.asks.length);
+  useEffect(() => {
+    document.title = `${waiting ? `(${waiting}) ` : ""}${label} · holdfast`;
+  }, [label, waiting]);
+  return null;
 }
 
 /** There only for what plugins put into it. */

@@ -1,5 +1,5 @@
 /** Signs in, then shows the page; or says how to get a link. */
-import { useEffect, useState, type FormEvent } from "react";
+import { startTransition, useEffect, useState, type FormEvent } from "react";
 import { Problem, sentenceOf } from "../api/problem";
 import { hasPassword, login, signIn, type DashboardSession } from "../api/session";
 import { startApprovals } from "../feed/approvals";
@@ -25,7 +25,8 @@ export function Gate() {
   const attempt = () => {
     setError(null);
     started ??= begin();
-    started.then(setSession, (failed: unknown) => {
+    // In slices: the first drawing of the whole page is the longest.
+    started.then((found) => startTransition(() => setSession(found)), (failed: unknown) => {
       started = null;
       setError(failed);
     });

@@ -4,7 +4,7 @@ import { Link } from "../components/basics";
 import { Slot } from "../components/Slot";
 import { pendingApprovals } from "../feed/approvals";
 import { summary } from "../feed/summary";
-import { useStore } from "../feed/store";
+import { usePart, useStore } from "../feed/store";
 import { count } from "../model/format";
 import { findPage, usePages, type PageEntry } from "./pages";
 import { usePlace } from "./router";
@@ -16,7 +16,6 @@ interface HeaderProps {
 }
 
 export function Header({ openPalette, openHelp }: HeaderProps) {
-  const { running } = useStore(summary);
   const shown = useStore(scheme);
   const pages = usePages();
   return (
@@ -33,9 +32,7 @@ export function Header({ openPalette, openHelp }: HeaderProps) {
       </nav>
       <Slot name="header-banner" />
       <div className="header-end">
-        <span className="running" title="Processes that run">
-          <span className="dot" aria-hidden="true" /> {count(running)} running
-        </span>
+        <Running />
         <button className="search" onClick={openPalette} aria-label="Command palette, ctrl K">
           <Icon name="search" />
           <kbd>ctrl K</kbd>
@@ -58,6 +55,15 @@ export function Header({ openPalette, openHelp }: HeaderProps) {
   );
 }
 
+function Running() {
+  const running = usePart(summary, (now) => now.running);
+  return (
+    <span className="running" title="Processes that run">
+      <span className="dot" aria-hidden="true" /> {count(running)} running
+    </span>
+  );
+}
+
 function useIsCurrent(page: PageEntry): boolean {
   const { path } = usePlace();
   const found = findPage(path)?.entry;
@@ -65,7 +71,7 @@ function useIsCurrent(page: PageEntry): boolean {
 }
 
 function NavLink({ page, withIcon = false }: { page: PageEntry; withIcon?: boolean }) {
-  const approvals = useStore(pendingApprovals).length;
+  const approvals = usePart(pendingApprovals, (now) => now.length);
   const isCurrent = useIsCurrent(page);
   return (
     <Link to={page.path} className="nav-link" current={isCurrent}>

@@ -18,6 +18,12 @@ import { processPath } from "./router";
 const MOST = { list: 4, other: 1 };
 const MOST_ON_PHONE = { list: 2, other: 0 };
 
+interface Need {
+  key: string;
+  /** Of thousands only the first few are drawn. */
+  row(): ReactNode;
+}
+
 interface NeedsYouProps {
   /** The name of the page below. */
   page: string;
@@ -42,10 +48,10 @@ export function NeedsYou({ page, process: shownId, session }: NeedsYouProps) {
     return () => document.removeEventListener("visibilitychange", show);
   }, [approvals, folded, session]);
 
-  const rows: { key: string; row: ReactNode }[] = [
+  const rows: Need[] = [
     ...(page === "approvals" ? [] : approvals.filter((one) => one.session !== session)).map((approval) => ({
       key: approval.id,
-      row: (
+      row: () => (
         <>
           <span className="state state-asks">
             <Icon name="approval" />
@@ -61,8 +67,8 @@ export function NeedsYou({ page, process: shownId, session }: NeedsYouProps) {
         </>
       ),
     })),
-    ...needs.asks.map((process) => ({ key: process.id, row: <Asks process={process} /> })),
-    ...needs.stalled.map((process) => ({ key: process.id, row: <Trouble process={process} /> })),
+    ...needs.asks.map((process) => ({ key: process.id, row: () => <Asks process={process} /> })),
+    ...needs.stalled.map((process) => ({ key: process.id, row: () => <Trouble process={process} /> })),
     ...failureRows(needs.failures),
   ].filter(({ key }) => key !== shownId);
   if (!rows.length) return null;
@@ -82,7 +88,7 @@ export function NeedsYou({ page, process: shownId, session }: NeedsYouProps) {
       <ul>
         {shown.map(({ key, row }, index) => (
           <li key={key}>
-            {row}
+            {row()}
             {!isPhone && index === shown.length - 1 && fold}
           </li>
         ))}
@@ -150,12 +156,12 @@ function Trouble({ process }: { process: Process }) {
   );
 }
 
-function failureRows(failures: Process[]): { key: string; row: ReactNode }[] {
+function failureRows(failures: Process[]): Need[] {
   if (failures.length > 3)
     return [
       {
         key: "failures",
-        row: (
+        row: () => (
           <>
             <span className="state state-failed">
               <StateIcon name="failed" />
@@ -177,7 +183,7 @@ function failureRows(failures: Process[]): { key: string; row: ReactNode }[] {
     ];
   return failures.map((process) => ({
     key: process.id,
-    row: (
+    row: () => (
       <>
         <State process={process} />
         <What process={process}>{process.ended_at && <span className="muted"><Ago time={process.ended_at} /></span>}</What>

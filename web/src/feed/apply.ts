@@ -104,6 +104,8 @@ export function stubOf(event: HoldfastEvent): Process {
     killed_by: null,
     queue: null,
     place: null,
+    attached: [],
+    typed: null,
   };
   return stub as Process;
 }

@@ -32,13 +32,13 @@ export type Link = "connecting" | "open" | "reconnecting";
 export interface Snapshot {
   /** Changes with every change of any process. */
   version: number;
-  /** Changes when a process is added or removed. */
-  members: number;
   all: ReadonlyMap<string, Process>;
 }
 
 const all = new Map<string, Process>();
-export const processes = new Store<Snapshot>({ version: 0, members: 0, all }, DRAW_INTERVAL);
+export const processes = new Store<Snapshot>({ version: 0, all }, DRAW_INTERVAL);
+/** Changes when a process is added or removed. */
+export const members = new Store<number>(0, DRAW_INTERVAL);
 export const link = new Store<Link>("connecting");
 /** Whether all pages have been read at least once; or why that failed. */
 export const loaded = new Store<boolean>(false);
@@ -50,7 +50,6 @@ const visible = new Set<string>();
 let dirty = new Set<string>();
 let loading: AbortController | null = null;
 let waiting: HoldfastEvent[] | null = null;
-let members = 0;
 
 const feed = new EventFeed(PATTERN, {
   open(isFresh) {
@@ -145,15 +144,30 @@ async function load(): Promise<void> {
   }
 }
 
-function putAll(found: Process[]): void {
+/** `isMeasured`: the use and the last lines of these were read, too. */
+function putAll(found: Process[], isMeasured = false): void {
   let isNew = false;
+  let isChanged = false;
   for (const process of found) {
     const before = all.get(process.id);
     isNew ||= before === undefined;
     // A list does not measure: what is known of the use stays.
-    all.set(process.id, before ? withUse(process, before) : process);
+    const now = before ? withUse(process, before) : process;
+    // What did not change stays the same object, so that its row is not drawn again.
+    if (before === undefined || !isSame(now, before)) {
+      all.set(process.id, now);
+      isChanged = true;
+    }
   }
-  if (found.length) publish(isNew);
+  if (isChanged || isMeasured) publish(isNew);
+}
+
+function isSame(one: Process, other: Process): boolean {
+  for (const key of Object.keys(one) as (keyof Process)[]) {
+    const [a, b] = [one[key], other[key]];
+    if (a !== b && (typeof a !== "object" || JSON.stringify(a) !== JSON.stringify(b))) return false;
+  }
+  return true;
 }
 
 function withUse(process: Process, before: Process): Process {
@@ -199,9 +213,12 @@ function rename(was: string, to: string): void {
 }
 
 function publish(isNew: boolean): void {
-  if (isNew || processes.get().all.size !== all.size) members += 1;
-  processes.set({ version: processes.get().version + 1, members, all });
+  if (isNew || counted !== all.size) members.set(members.get() + 1);
+  counted = all.size;
+  processes.set({ version: processes.get().version + 1, all });
 }
+
+let counted = 0;
 
 let beat = 0;
 let isRefreshing = false;
@@ -223,7 +240,10 @@ async function refresh(): Promise<void> {
   try {
     const { processes: found, unknown } = await glance(ids, HISTORY);
     for (const listener of measured) listener(found);
-    putAll(found.filter((process) => !removed.has(process.id)));
+    putAll(
+      found.filter((process) => !removed.has(process.id)),
+      true,
+    );
     dropRows(unknown);
   } catch {
     for (const id of ids) dirty.add(id);

@@ -45,3 +45,8 @@ export class Store<T> {
 export function useStore<T>(store: Store<T>): T {
   return useSyncExternalStore(store.subscribe, store.get);
 }
+
+/** A part of the value. The component is drawn again only where that part is another one. */
+export function usePart<T, P>(store: Store<T>, part: (value: T) => P): P {
+  return useSyncExternalStore(store.subscribe, () => part(store.get()));
+}

@@ -85,6 +85,11 @@ export const titleOf = (process: Process) => process.name ?? process.id;
 /** When it was first asked for, or started. */
 export const bornAt = (process: Process) => process.created_at ?? process.started_at ?? 0;
 
+/** The clients whose terminals show it now. */
+export const clientsOf = (process: Process) => (process.attached ?? []) as { by: string; since: number }[];
+/** Its last input, since the daemon was started. */
+export const typedOf = (process: Process) => (process.typed ?? null) as { by: string; at: number } | null;
+
 /** Seconds that it ran, or has been running. */
 export function ageOf(process: Process, now: number): number | null {
   const from = process.created_at ?? process.started_at;

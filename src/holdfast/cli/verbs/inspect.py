@@ -74,7 +74,7 @@ def _show(process: Process, now: float) -> None:
         ("Times", _times(process, now)),
         ("State", _state(process, now)),
         ("Resources", _resources(process)),
-        ("Output", _output(process)),
+        ("Output", _output(process, now)),
         ("Owner", _owner(process)),
     ):
         shown = [(key, value) for key, value in fields if value]
@@ -183,12 +183,14 @@ def _resources(process: Process) -> Iterator[tuple[str, str]]:
     yield "ports", " ".join(map(str, process.ports or ()))
 
 
-def _output(process: Process) -> Iterator[tuple[str, str]]:
+def _output(process: Process, now: float) -> Iterator[tuple[str, str]]:
     dropped = f", the first {_bytes(process.dropped_bytes)} are no longer kept" if process.dropped_bytes else ""
     yield "written", f"{_bytes(process.output_bytes or 0)}{dropped}"
     yield "kept", f"up to {size_text(process.log_cap)}" if process.log_cap else ""
     yield "streams", "stderr has a log of its own" if process.split else ""
     yield "terminal", f"{process.cols}x{process.rows}" if process.pty else ""
+    yield "attached", ", ".join(f"{one['by']} since {when(one['since'], now)}" for one in process.attached or ())
+    yield "last typed", f"{process.typed['by']}, {when(process.typed['at'], now)}" if process.typed else ""
     yield "stdin", "open" if process.stdin_open else ""
     yield "watches", _quoted(process.watch or [])
 

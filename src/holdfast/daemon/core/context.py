@@ -11,6 +11,7 @@ from holdfast.daemon.approvals.audit import AuditLog
 from holdfast.daemon.approvals.input_readers import Readers
 from holdfast.daemon.approvals.passwords import Passwords
 from holdfast.daemon.approvals.requests import ApprovalRequests
+from holdfast.daemon.core.clients import ProcessClients
 from holdfast.daemon.core.places import Places
 from holdfast.daemon.core.queues import ProcessQueues
 from holdfast.daemon.core.registry import ProcessObject, Registry, process_object
@@ -87,6 +88,7 @@ class DaemonContext(Struct, frozen=True):
     plugin_routers: PluginRouters
     watch_worker: WatchWorker
     background: BackgroundTasks
+    clients: ProcessClients = field(default_factory=ProcessClients)
     started_at: float = field(default_factory=time.time)
     stop_asked: asyncio.Event = field(default_factory=asyncio.Event)
     deadlines_changed: asyncio.Event = field(default_factory=asyncio.Event)
@@ -149,7 +151,8 @@ class DaemonContext(Struct, frozen=True):
         if measures is None:
             measures = Measures(process.streams, place.living(process.leftovers))
         used = place.usage.tracks.get(process.id) if process.is_running else None
-        return process_object(process, now, self.settings.stale_after, place.keeper.is_reachable, measures, used)
+        shown = process_object(process, now, self.settings.stale_after, place.keeper.is_reachable, measures, used)
+        return {**shown, **self.clients.show(process.id)}
 
 
 class Call:

@@ -21,6 +21,7 @@ from holdfast.daemon.handlers import (
     inbox,
     listing,
     logs,
+    projects,
     queues,
     search,
     send,
@@ -40,6 +41,7 @@ from holdfast.ops import events as event_ops
 from holdfast.ops import files as file_ops
 from holdfast.ops import output as output_ops
 from holdfast.ops import processes as process_ops
+from holdfast.ops import projects as project_ops
 from holdfast.ops import queues as queue_ops
 from holdfast.ops import sessions as session_ops
 from holdfast.ops.declare import Operation
@@ -65,6 +67,7 @@ HANDLERS: dict[type[Operation], Handler] = {
     process_ops.Attached: terminal.attached,
     process_ops.Remove: control.remove,
     process_ops.Transfer: control.transfer,
+    project_ops.ControlProject: projects.control,
     queue_ops.Queues: queues.handle,
     queue_ops.SetQueue: queues.change,
     queue_ops.RemoveQueue: queues.remove,

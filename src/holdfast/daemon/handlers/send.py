@@ -37,6 +37,7 @@ async def handle(context: DaemonContext, call: Call, ask: Send) -> Message:
             accepted = await context.inputs.write(process.id, fresh, begin) if fresh or not ask.eof else None
             if ask.eof:
                 await _close(context, process)
+        context.clients.typed(process.id, call.by)
         _answered(context, process, data)
         if ask.secret:
             session = process.meta.session

@@ -41,9 +41,10 @@ async def attached(context: DaemonContext, call: Call, ask: Attached) -> Message
     """Replies when the process has ended. Until then, or until it is given up, the client's terminal is attached."""
     process = _with_terminal(context, ask.process)
     async with context.screens.attach(process, ask.from_):
-        _record(context, process, "attached", call.by)
         try:
-            await context.registry.wait_ended(process.id)
+            with context.clients.attached(process.id, call.by):
+                _record(context, process, "attached", call.by)
+                await context.registry.wait_ended(process.id)
         finally:
             _record(context, process, "detached", call.by)
     return {}

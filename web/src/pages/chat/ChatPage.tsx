@@ -7,6 +7,7 @@ import { Ago, Copyable, Empty, Failure, Link, Loading } from "../../components/b
 import { askText } from "../../components/confirm";
 import { Icon, StateIcon } from "../../components/Icon";
 import { useIsPhone } from "../../components/useIsPhone";
+import { useRootClass } from "../../components/useRootClass";
 import { agentList, agentListError, followAgents, readListSoon } from "../../feed/chat";
 import { useStore } from "../../feed/store";
 import { oneLine, plural } from "../../model/format";
@@ -79,6 +80,8 @@ export function ChatPage({ rest }: { rest: string[] }) {
     } else if (!session && first !== undefined && !isPhone) navigate(chatPath(first), true);
   }, [session, first, isPhone, isNew, readOnly]);
 
+  const isShown = list !== null && (session !== undefined || agents.length > 0);
+  useRootClass("has-chat", isShown);
   if (list === null) return error ? <Failure text={error} retry={() => readListSoon(0)} /> : <Loading what="conversations" />;
   if (!session && !agents.length) return <NoAgent isConfigured={list.model !== null} />;
   const agent = agents.find((one) => one.session === session);

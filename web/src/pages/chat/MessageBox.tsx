@@ -1,4 +1,5 @@
 import { useEffect, useLayoutEffect, useRef, useState } from "react";
+import { useRootClass } from "../../components/useRootClass";
 import type { ChatFeed } from "../../feed/chat";
 import { useStore } from "../../feed/store";
 
@@ -29,6 +30,8 @@ export function MessageBox({ chat, isWorking, hasModel, onInterrupt }: BoxProps)
     shown.style.height = "auto";
     shown.style.height = `${Math.min(HIGHEST, shown.scrollHeight + 2)}px`;
   }, [text]);
+
+  useRootClass("has-chat-form");
 
   const send = () => {
     if (!text.trim()) return;

@@ -8,7 +8,7 @@ import { Icon, StateIcon } from "../../components/Icon";
 import { CodeBlock, Markdown } from "../../components/Markdown";
 import type { ChatFeed, Conversation, Draft, Outgoing } from "../../feed/chat";
 import { processes } from "../../feed/processes";
-import { useStore } from "../../feed/store";
+import { usePart } from "../../feed/store";
 import { duration } from "../../model/format";
 import type { StateName } from "../../model/state";
 import { clean, type Item, type ToolItem } from "./items";
@@ -274,7 +274,7 @@ function pretty(text: string): string {
 
 /** To a process, with its state now. */
 function ProcessLink({ id }: { id: string }) {
-  const process = useStore(processes).all.get(id);
+  const process = usePart(processes, (now) => now.all.get(id));
   // Not started yet, or removed since.
   if (!process) return <code className="chat-process muted">{id}</code>;
   return (

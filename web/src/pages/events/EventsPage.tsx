@@ -8,6 +8,7 @@ import { useKeys } from "../../app/keys";
 import { processPath, setQuery, usePlace } from "../../app/router";
 import { Empty, Failure, Link } from "../../components/basics";
 import { Icon } from "../../components/Icon";
+import { useRootClass } from "../../components/useRootClass";
 import { EventFeed } from "../../feed/events";
 import { clock, count, exact, oneLine } from "../../model/format";
 import { textOf } from "../process/TimelineTab";
@@ -94,6 +95,7 @@ export function EventsPage(_: { rest: string[] }) {
     const timer = setTimeout(() => setQuery({ pattern: text.trim() && text.trim() !== "**" ? text.trim() : null }), 400);
     return () => clearTimeout(timer);
   }, [text]);
+  useRootClass("has-events");
   useKeys("Events", [
     { key: "/", does: "pattern", run: () => field.current?.focus() },
     { key: "p", does: "pause", run: () => setPaused(!isPaused) },

@@ -4,6 +4,7 @@ import { sentenceOf } from "../../api/problem";
 import type { Process } from "../../api/types";
 import { Ago, Copyable, Failure, Loading } from "../../components/basics";
 import { duration, exact, oneLine, size } from "../../model/format";
+import { clientsOf, typedOf } from "../../model/state";
 
 export function DetailsTab({ process }: { process: Process }) {
   const [details, setDetails] = useState<ProcessDetails | null>(null);
@@ -15,6 +16,7 @@ export function DetailsTab({ process }: { process: Process }) {
   if (details === null) return <Loading what="the details" />;
   const spec = details.spec ?? {};
   const env = Object.entries((spec.env as Record<string, string> | undefined) ?? {});
+  const typed = typedOf(process);
   const omitted = (spec.omitted as string[] | undefined) ?? [];
   return (
     <div className="details">
@@ -50,6 +52,12 @@ export function DetailsTab({ process }: { process: Process }) {
       </Section>
       <Section title="Input and output">
         <Row label="Terminal">{process.pty ? `${process.cols}×${process.rows}` : "none"}</Row>
+        <Row label="Attached">
+          {clientsOf(process).map(({ by, since }, index) => (
+            <span key={`${by} ${since}`}>{index > 0 && ", "}{by} since <Ago time={since} /></span>
+          ))}
+        </Row>
+        <Row label="Last typed">{typed && <>{typed.by}, <Ago time={typed.at} /></>}</Row>
         <Row label="Output">{size(process.output_bytes)}, the last {size(process.log_cap)} are kept</Row>
         <Row label="Notifies of">{process.notify}</Row>
         <Row label="Watches">{process.watch.length ? process.watch.join(", ") : null}</Row>

@@ -7,10 +7,11 @@ import { navigate, processPath } from "../../app/router";
 import { Ago, Copyable, Empty, Failure, Link, Loading, State } from "../../components/basics";
 import { Icon } from "../../components/Icon";
 import { SendForm } from "../../components/SendForm";
+import { useRootClass } from "../../components/useRootClass";
 import { useReadOnly } from "../../app/session_context";
 import { useNow } from "../../feed/clock";
 import { processes, put, touch, watchRows } from "../../feed/processes";
-import { useStore } from "../../feed/store";
+import { usePart } from "../../feed/store";
 import { duration, oneLine } from "../../model/format";
 import { ageOf, stateOf } from "../../model/state";
 import { Actions } from "./Actions";
@@ -30,8 +31,7 @@ const TABS: { name: string; label: string; component: ComponentType<{ process: P
 
 export function ProcessPage({ rest }: { rest: string[] }) {
   const [asked = "", tab] = rest;
-  const { all } = useStore(processes);
-  const process = all.get(asked);
+  const process = usePart(processes, (now) => now.all.get(asked));
   const [error, setError] = useState<unknown>(null);
   useEffect(() => {
     setError(null);
@@ -68,6 +68,7 @@ function Shown({ process, tab }: { process: Process; tab: string | undefined }) 
   const usual = process.pty && process.status !== "ended" ? "terminal" : "log";
   const tabs = TABS.filter((one) => one.name !== "terminal" || process.pty);
   const current = tabs.find((one) => one.name === (tab ?? usual)) ?? tabs[0]!;
+  useRootClass("has-output", current.name === "log" || current.name === "terminal");
   useKeys(
     "Tabs",
     tabs.flatMap((one) =>

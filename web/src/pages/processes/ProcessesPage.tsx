@@ -1,4 +1,4 @@
-import { useDeferredValue, useEffect, useMemo, useRef, useState } from "react";
+import { memo, useCallback, useDeferredValue, useEffect, useMemo, useRef, useState } from "react";
 import { useReadOnly } from "../../app/session_context";
 import { useKeys } from "../../app/keys";
 import { navigate, processPath, setQuery, usePlace } from "../../app/router";
@@ -7,7 +7,7 @@ import { Copyable, Empty, Failure, Loading } from "../../components/basics";
 import { Icon } from "../../components/Icon";
 import { loaded, loadError, processes } from "../../feed/processes";
 import { summary } from "../../feed/summary";
-import { useStore } from "../../feed/store";
+import { usePart, useStore } from "../../feed/store";
 import { measureAll } from "../../feed/use";
 import { count } from "../../model/format";
 import { killThem, removeThem, restartThem, transferThem } from "./actions";
@@ -41,7 +41,8 @@ export function ProcessesPage(_: { rest: string[] }) {
   const rows = useRows(view, isAtTop);
   const isLoaded = useStore(loaded);
   const error = useStore(loadError);
-  const { all } = useStore(processes);
+  const { all } = processes.get();
+  const hasAny = usePart(processes, (now) => now.all.size > 0);
 
   const { settle } = rows;
   useEffect(() => {
@@ -59,15 +60,23 @@ export function ProcessesPage(_: { rest: string[] }) {
     const next = Math.max(0, Math.min(rows.ids.length - 1, index < 0 ? 0 : index + step));
     setCursor(rows.ids[next] ?? null);
   };
-  const select = (id: string, isRange: boolean) => {
+  // The table is drawn again only for another list: what it calls stays the same, and reads what is shown now.
+  const shown = useRef({ ids: rows.ids, cursor, selected, view });
+  shown.current = { ids: rows.ids, cursor, selected, view };
+  const select = useCallback((id: string, isRange: boolean) => {
+    const { ids, cursor, selected } = shown.current;
     const next = new Set(selected);
     if (isRange && cursor !== null) {
-      const [from, to] = [rows.ids.indexOf(cursor), rows.ids.indexOf(id)].sort((one, other) => one - other);
-      for (const between of rows.ids.slice(Math.max(0, from!), to! + 1)) next.add(between);
+      const [from, to] = [ids.indexOf(cursor), ids.indexOf(id)].sort((one, other) => one - other);
+      for (const between of ids.slice(Math.max(0, from!), to! + 1)) next.add(between);
     } else if (!next.delete(id)) next.add(id);
     setSelected(next);
     setCursor(id);
-  };
+  }, []);
+  const selectAll = useCallback(() => {
+    const { ids, selected } = shown.current;
+    setSelected(selected.size ? new Set() : new Set(ids));
+  }, []);
   const open = (tab: string) => () => cursor && navigate(processPath(cursor, tab));
   const ifAllowed = (run: () => void) => () => void (readOnly || run());
 
@@ -100,17 +109,18 @@ export function ProcessesPage(_: { rest: string[] }) {
     },
   ]);
 
-  const sort = (key: SortKey) => {
+  const sort = useCallback((key: SortKey) => {
+    const { view } = shown.current;
     const isSame = view.sort === key;
     if (isSame && view.isReversed) setQuery({ sort: null, order: null });
     else setQuery({ sort: key, order: isSame ? "reversed" : null });
-  };
+  }, []);
 
   return (
     <>
       <div className="toolbar">
         <h1 className="hidden-text">Processes</h1>
-        <Tabs view={view} />
+        <Tabs current={view.show} />
         <label className="filter">
           <Icon name="search" />
           <input
@@ -157,19 +167,20 @@ export function ProcessesPage(_: { rest: string[] }) {
           ▲ {count(rows.fresh)} new
         </button>
       )}
-      {!isLoaded && all.size === 0 ? (
+      {!isLoaded && !hasAny ? (
         error ? <Failure text={error} /> : <Loading what="processes" />
       ) : rows.items.length === 0 ? (
-        <Nothing isFiltered={all.size > 0} />
+        <Nothing isFiltered={hasAny} />
       ) : (
         <Table
           items={rows.items}
-          view={view}
+          sort={view.sort}
+          isReversed={view.isReversed}
           selected={selected}
           cursor={cursor}
           onSort={sort}
           onSelect={select}
-          onSelectAll={() => setSelected(selected.size ? new Set() : new Set(rows.ids))}
+          onSelectAll={selectAll}
         />
       )}
       {selected.size > 0 && !readOnly && (
@@ -187,7 +198,7 @@ export function ProcessesPage(_: { rest: string[] }) {
   );
 }
 
-function Tabs({ view }: { view: View }) {
+const Tabs = memo(function Tabs({ current }: { current: Show }) {
   const found = useStore(summary);
   const counts: Record<Show, number | null> = {
     all: found.running + found.ended,
@@ -201,7 +212,7 @@ function Tabs({ view }: { view: View }) {
       {SHOWS.map(({ show, label }) => (
         <button
           key={show}
-          aria-pressed={view.show === show}
+          aria-pressed={current === show}
           onClick={() => setQuery({ show: show === "all" ? null : show })}
         >
           {label} <span className="segment-count">{count(counts[show] ?? 0)}</span>
@@ -209,7 +220,7 @@ function Tabs({ view }: { view: View }) {
       ))}
     </div>
   );
-}
+});
 
 function Nothing({ isFiltered }: { isFiltered: boolean }) {
   if (isFiltered)

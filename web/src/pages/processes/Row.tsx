@@ -3,21 +3,22 @@ import type { Process } from "../../api/types";
 import { processPath } from "../../app/router";
 import { Link, Sparkline, State } from "../../components/basics";
 import { useNow } from "../../feed/clock";
-import { useOf } from "../../feed/use";
+import { useRow } from "../../feed/use";
 import { duration, exact, oneLine, percent, size } from "../../model/format";
 import { ageOf, bornAt } from "../../model/state";
 
 interface RowProps {
-  process: Process;
-  line: string;
+  id: string;
   isSelected: boolean;
   isCursor: boolean;
   index: number;
   onSelect(id: string, isRange: boolean): void;
 }
 
-export const Row = memo(function Row({ process, line, isSelected, isCursor, index, onSelect }: RowProps) {
-  const use = useOf(process);
+export const Row = memo(function Row({ id, isSelected, isCursor, index, onSelect }: RowProps) {
+  const row = useRow(id);
+  if (row === null) return null;
+  const { process, line, use } = row;
   const isLive = process.status !== "ended";
   return (
     <div
@@ -87,10 +88,18 @@ function Age({ process }: { process: Process }) {
   );
 }
 
+/** The seconds from a time to now, or the other way round where it is to come. */
+function Since({ time }: { time: number }) {
+  return duration(Math.abs(useNow() - time));
+}
+
 function Note({ process }: { process: Process }) {
-  const now = useNow();
   if (process.status === "restarting" && process.restart_at)
-    return <span className="muted">again in {duration(Math.max(0, process.restart_at - now))}</span>;
+    return (
+      <span className="muted">
+        again in <Since time={process.restart_at} />
+      </span>
+    );
   if (process.status === "waiting") return <span className="muted">{process.queue ? `queue ${process.queue}` : "for others"}</span>;
   if (process.status === "ended") {
     if (process.killed_by) return <span className="muted">by {process.killed_by}</span>;
@@ -99,7 +108,7 @@ function Note({ process }: { process: Process }) {
   if (process.needs_input) return <q>{oneLine((process.needs_input as { prompt?: string }).prompt ?? "")}</q>;
   if (process.stalled) {
     const last = (process.stall_data as { last_output_at?: number } | null)?.last_output_at;
-    return <span className="muted">no output {last ? duration(now - last) : ""}</span>;
+    return <span className="muted">no output {last ? <Since time={last} /> : ""}</span>;
   }
   const ports = process.ports ?? [];
   return (

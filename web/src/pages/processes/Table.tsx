@@ -1,13 +1,11 @@
 /** The table: only rows on the screen exist, whatever the number of processes. */
 import { useWindowVirtualizer } from "@tanstack/react-virtual";
-import { useCallback, useEffect, useLayoutEffect, useRef, useState } from "react";
+import { memo, useCallback, useEffect, useLayoutEffect, useRef, useState } from "react";
 import { useIsPhone } from "../../components/useIsPhone";
-import { processes, watchRows } from "../../feed/processes";
-import { useStore } from "../../feed/store";
-import { lastLineOf } from "../../feed/use";
+import { watchRows } from "../../feed/processes";
 import { plural } from "../../model/format";
 import { Row } from "./Row";
-import type { Item, SortKey, View } from "./view";
+import type { Item, SortKey } from "./view";
 
 const HEADS: { key: SortKey; label: string; className: string }[] = [
   { key: "state", label: "State", className: "cell-state" },
@@ -23,10 +21,13 @@ const HEADS: { key: SortKey; label: string; className: string }[] = [
 /** Pixels of the window that are kept free above and below the row with the cursor: the header and the bar cover them. */
 const ABOVE = 96;
 const BELOW = 64;
+/** Rows above and below the window that exist, too. */
+const OVERSCAN = 4;
 
 interface TableProps {
   items: Item[];
-  view: View;
+  sort: SortKey;
+  isReversed: boolean;
   selected: ReadonlySet<string>;
   cursor: string | null;
   onSort(key: SortKey): void;
@@ -34,8 +35,8 @@ interface TableProps {
   onSelectAll(): void;
 }
 
-export function Table({ items, view, selected, cursor, onSort, onSelect, onSelectAll }: TableProps) {
-  const { all } = useStore(processes);
+export const Table = memo(function Table(props: TableProps) {
+  const { items, sort, isReversed, selected, cursor, onSort, onSelect, onSelectAll } = props;
   const body = useRef<HTMLDivElement>(null);
   const isPhone = useIsPhone();
   const [margin, setMargin] = useState(0);
@@ -43,7 +44,8 @@ export function Table({ items, view, selected, cursor, onSort, onSelect, onSelec
   const virtual = useWindowVirtualizer({
     count: items.length,
     estimateSize: (index) => (items[index]?.kind === "group" ? 36 : rowHeight),
-    overscan: 8,
+    overscan: OVERSCAN,
+    useFlushSync: false,
     scrollMargin: margin,
     // Another function would have all rows measured anew.
     getItemKey: useCallback(
@@ -62,7 +64,11 @@ export function Table({ items, view, selected, cursor, onSort, onSelect, onSelec
     measure();
     return () => observer.disconnect();
   }, []);
-  useEffect(() => virtual.measure(), [virtual, rowHeight, items]);
+  const measured = useRef(rowHeight);
+  useEffect(() => {
+    if (measured.current !== rowHeight) virtual.measure();
+    measured.current = rowHeight;
+  }, [virtual, rowHeight]);
 
   const shown = virtual.getVirtualItems();
   const ids = shown.map((one) => items[one.index]).flatMap((item) => (item?.kind === "row" ? [item.id] : []));
@@ -99,12 +105,12 @@ export function Table({ items, view, selected, cursor, onSort, onSelect, onSelec
               key={head.className}
               role="columnheader"
               className={head.className}
-              aria-sort={view.sort === head.key && head.label ? (view.isReversed ? "descending" : "ascending") : undefined}
+              aria-sort={sort === head.key && head.label ? (isReversed ? "descending" : "ascending") : undefined}
             >
               {head.label ? (
                 <button className="head-button" onClick={() => onSort(head.key)}>
                   {head.label}
-                  <span aria-hidden="true">{view.sort === head.key ? (view.isReversed ? " ↑" : " ↓") : ""}</span>
+                  <span aria-hidden="true">{sort === head.key ? (isReversed ? " ↑" : " ↓") : ""}</span>
                 </button>
               ) : (
                 <span className="hidden-text">Notes</span>
@@ -129,23 +135,19 @@ export function Table({ items, view, selected, cursor, onSort, onSelect, onSelec
                 </span>
               </div>
             );
-          const process = all.get(item.id);
           return (
-            process && (
-              <div key={one.key} role="presentation" className="row-place" style={style}>
-                <Row
-                  process={process}
-                  line={lastLineOf(process)}
-                  isSelected={selected.has(item.id)}
-                  isCursor={cursor === item.id}
-                  index={one.index}
-                  onSelect={onSelect}
-                />
-              </div>
-            )
+            <div key={one.key} role="presentation" className="row-place" style={style}>
+              <Row
+                id={item.id}
+                isSelected={selected.has(item.id)}
+                isCursor={cursor === item.id}
+                index={one.index}
+                onSelect={onSelect}
+              />
+            </div>
           );
         })}
       </div>
     </div>
   );
-}
+});

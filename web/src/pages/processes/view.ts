@@ -39,53 +39,69 @@ export function isShown(process: Process, show: Show): boolean {
   }
 }
 
+/** What a row can be found by, in lower case. An object never changes: a process that did has another one. */
+const texts = new WeakMap<Process, string>();
+
+function textOf(process: Process): string {
+  const known = texts.get(process);
+  if (known !== undefined) return known;
+  const ports = (process.ports ?? []).map((port) => `:${port}`).join(" ");
+  const shown = [process.id, process.name, process.command, process.session, process.task, stateOf(process).word, ports];
+  const text = shown.join("\n").toLowerCase();
+  texts.set(process, text);
+  return text;
+}
+
 /** Every word must occur in what the row shows. */
 export function matcher(text: string): (process: Process) => boolean {
   const words = text.toLowerCase().split(/\s+/).filter(Boolean);
   if (!words.length) return () => true;
-  return (process) => {
-    const ports = (process.ports ?? []).map((port) => `:${port}`).join(" ");
-    const shown = [process.id, process.name, process.command, process.session, process.task, stateOf(process).word, ports];
-    const candidate = shown.join("\n").toLowerCase();
-    return words.every((word) => candidate.includes(word));
-  };
+  return (process) => words.every((word) => textOf(process).includes(word));
 }
 
 const URGENCY: Record<string, number> = { asks: 0, stalled: 1, unreachable: 1, starting: 2, running: 2, waiting: 3 };
 
 /** What needs attention, then what runs, newest first, then what ended last. */
-function activity(process: Process): [number, number] {
+function activity(process: Process): number {
   const urgency = URGENCY[stateOf(process).name] ?? 4;
-  return [urgency, -(urgency === 4 ? (process.ended_at ?? 0) : bornAt(process))];
+  return urgency * LATER - (urgency === 4 ? (process.ended_at ?? 0) : bornAt(process));
 }
 
-type Compare = (one: Process, other: Process) => number;
-const byText = (of: (process: Process) => string): Compare => (one, other) => {
-  const [a, b] = [of(one), of(other)];
-  return a < b ? -1 : a > b ? 1 : 0;
+/** More seconds than any time. */
+const LATER = 1e11;
+
+type Cpu = (process: Process) => number;
+
+const RANKS: Record<SortKey, (process: Process, cpuOf: Cpu) => number | string> = {
+  activity,
+  state: (process) => stateOf(process).word,
+  command: (process) => process.command,
+  name: (process) => process.name ?? "\uffff",
+  session: (process) => process.session,
+  cpu: (process, cpuOf) => -cpuOf(process),
+  memory: (process) => -(process.rss_bytes ?? -1),
+  age: (process) => -bornAt(process),
 };
-const byNumber = (of: (process: Process) => number): Compare => (one, other) => of(one) - of(other);
 
-export function comparing(view: View, cpuOf: (process: Process) => number): Compare {
-  const direction = view.isReversed ? -1 : 1;
-  const compare = comparers(cpuOf)[view.sort];
-  const last = byNumber((process) => -bornAt(process));
-  return (one, other) => direction * compare(one, other) || last(one, other) || byText((process) => process.id)(one, other);
+/** What a process is sorted by, so that it is found once and not in every comparison. */
+export interface Ranked {
+  rank: number | string;
+  born: number;
+  id: string;
 }
 
-function comparers(cpuOf: (process: Process) => number): Record<SortKey, Compare> {
-  return {
-    activity: (one, other) => {
-      const [a, b] = [activity(one), activity(other)];
-      return a[0] - b[0] || a[1] - b[1];
-    },
-    state: byText((process) => stateOf(process).word),
-    command: byText((process) => process.command),
-    name: byText((process) => process.name ?? "\uffff"),
-    session: byText((process) => process.session),
-    cpu: byNumber((process) => -cpuOf(process)),
-    memory: byNumber((process) => -(process.rss_bytes ?? -1)),
-    age: byNumber((process) => -bornAt(process)),
+export const rankedOf = (process: Process, sort: SortKey, cpuOf: Cpu): Ranked => ({
+  rank: RANKS[sort](process, cpuOf),
+  born: bornAt(process),
+  id: process.id,
+});
+
+/** Equal ones: the newest first. */
+export function comparing(isReversed: boolean): (one: Ranked, other: Ranked) => number {
+  const direction = isReversed ? -1 : 1;
+  return (one, other) => {
+    if (one.rank !== other.rank) return one.rank < other.rank ? -direction : direction;
+    return other.born - one.born || (one.id < other.id ? -1 : 1);
   };
 }
 

@@ -1,23 +1,28 @@
-/** Groups of processes that `holdfast up` started, as their processes say. */
+/** Groups of processes that `holdfast up` started: their labels name the file. */
 import { useMemo } from "react";
-import { killTask } from "../../api/operations";
+import { controlProject } from "../../api/operations";
 import type { Process } from "../../api/types";
 import { processPath } from "../../app/router";
 import { useReadOnly } from "../../app/session_context";
 import { say, sayError } from "../../app/toasts";
 import { Ago, Copyable, Empty, Link, Loading, State } from "../../components/basics";
 import { confirm } from "../../components/confirm";
-import { loaded, processes } from "../../feed/processes";
+import { loaded, processes, put } from "../../feed/processes";
 import { useStore } from "../../feed/store";
-import { oneLine, plural } from "../../model/format";
+import { oneLine } from "../../model/format";
 import { bornAt, projectOf } from "../../model/state";
 import { restartThem } from "../processes/actions";
 
 interface Project {
   name: string;
+  file: string | null;
   /** The newest process of each member. */
   members: Process[];
+  /** What last brought it up or down from a page. */
+  step: Process | null;
 }
+
+const ACTIONS = ["up", "down"] as const;
 
 function projectsOf(all: ReadonlyMap<string, Process>): Project[] {
   const found = new Map<string, Map<string, Process>>();
@@ -31,8 +36,17 @@ function projectsOf(all: ReadonlyMap<string, Process>): Project[] {
     if (!before || bornAt(process) > bornAt(before)) members.set(member, process);
   }
   return [...found]
-    .map(([name, members]) => ({ name, members: [...members.values()].sort((one, other) => bornAt(one) - bornAt(other)) }))
+    .map(([name, found]) => {
+      const members = [...found.values()].sort((one, other) => bornAt(one) - bornAt(other));
+      return { name, file: members.at(-1)?.labels["project.file"] ?? null, members, step: stepOf(all, name) };
+    })
     .sort((one, other) => (one.name < other.name ? -1 : 1));
+}
+
+function stepOf(all: ReadonlyMap<string, Process>, project: string): Process | null {
+  const names = new Set<string | null>(ACTIONS.map((action) => `${project}-${action}`));
+  const found = [...all.values()].filter((process) => names.has(process.name) && process.argv.includes("holdfast"));
+  return found.reduce<Process | null>((last, one) => (last === null || bornAt(one) > bornAt(last) ? one : last), null);
 }
 
 function memberOf(process: Process, project: string): string {
@@ -55,18 +69,20 @@ export function ProjectsPage(_: { rest: string[] }) {
         </Copyable>
       </Empty>
     );
-  const stop = async (project: Project) => {
+  const control = async (project: Project, action: "up" | "down") => {
     const live = project.members.filter((process) => process.status !== "ended");
-    const isAgreed = await confirm({
-      title: `Stop ${project.name}?`,
-      text: `All at once, in no order. To stop them in order: holdfast down -p ${project.name}`,
-      action: `Stop ${live.length}`,
-      typed: live.length > 1 ? String(live.length) : undefined,
-    });
+    const isAgreed =
+      action === "up" ||
+      (await confirm({
+        title: `Bring ${project.name} down?`,
+        text: "Each process ends after those that depend on it, with everything that it started.",
+        action: `End ${live.length}`,
+        typed: live.length > 1 ? String(live.length) : undefined,
+      }));
     if (!isAgreed) return;
     try {
-      const { results } = await killTask(`project:${project.name}`);
-      say(`Ended ${plural(results.length, "process", "processes")} of ${project.name}`);
+      put(await controlProject(project.name, action));
+      say(action === "up" ? `Bringing ${project.name} up …` : `Bringing ${project.name} down …`);
     } catch (error) {
       sayError(error);
     }
@@ -88,10 +104,25 @@ export function ProjectsPage(_: { rest: string[] }) {
                 </span>
                 {!readOnly && (
                   <span className="pane-actions">
+                    <button
+                      className={live.length < project.members.length ? "primary" : ""}
+                      title="Starts what does not run, and restarts what the file changed, in order"
+                      onClick={() => void control(project, "up")}
+                    >
+                      Up
+                    </button>
                     <button onClick={() => void restartThem(project.members)}>Restart …</button>
-                    {live.length > 0 && <button className="danger" onClick={() => void stop(project)}>Stop …</button>}
+                    {live.length > 0 && <button className="danger" onClick={() => void control(project, "down")}>Down …</button>}
                   </span>
                 )}
+              </div>
+              <div className="project-facts">
+                {project.file && (
+                  <Copyable text={project.file} what="the path of the file">
+                    <code>{oneLine(project.file)}</code>
+                  </Copyable>
+                )}
+                {project.step && <Step process={project.step} />}
               </div>
               <table className="plain-table">
                 <thead>
@@ -123,5 +154,16 @@ export function ProjectsPage(_: { rest: string[] }) {
         })}
       </div>
     </>
+  );
+}
+
+/** What the last `up` or `down` from a page does, or how it ended. */
+function Step({ process }: { process: Process }) {
+  return (
+    <span className="project-step">
+      <Link to={processPath(process.id, "log")}>holdfast {process.name?.endsWith("-up") ? "up" : "down"}</Link>
+      <State process={process} />
+      {process.ended_at && <Ago time={process.ended_at} />}
+    </span>
   );
 }

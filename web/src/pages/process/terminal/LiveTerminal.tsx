@@ -3,7 +3,8 @@ import { screen } from "../../../api/operations";
 import type { Process } from "../../../api/types";
 import { useReadOnly } from "../../../app/session_context";
 import { theme } from "../../../app/theme";
-import { onEvent } from "../../../feed/processes";
+import { Ago } from "../../../components/basics";
+import { clientsOf, typedOf } from "../../../model/state";
 import { Attachment, restoring, type AttachState } from "./attach";
 import type { Emulator } from "./xterm";
 
@@ -27,7 +28,6 @@ export function LiveTerminal({ process, onReplay }: LiveTerminalProps) {
   const [showsText, setShowsText] = useState(false);
   const [text, setText] = useState("");
   const [isTyping, setTyping] = useState(false);
-  const others = useOthers(process.id);
   const readOnly = useReadOnly();
   const isLive = process.status !== "ended";
 
@@ -115,8 +115,9 @@ export function LiveTerminal({ process, onReplay }: LiveTerminalProps) {
     <div className="terminal">
       <div className="terminal-bar" role="toolbar" aria-label="Terminal">
         <span className="terminal-who" role="status">
-          {says(state, error, readOnly, isTyping, process, others)}
+          {says(state, error, readOnly, isTyping, process)}
         </span>
+        {state === "attached" && <LastTyped process={process} />}
         <span className="log-tools-end">
           {state === "attached" && !readOnly && (
             <>
@@ -151,7 +152,6 @@ function says(
   readOnly: boolean,
   isTyping: boolean,
   process: Process,
-  others: number,
 ): string {
   if (state === "connecting") return "Reading the screen …";
   if (state === "reconnecting") return `Not connected; what you type is not sent. ${error ?? "It attaches again by itself."}`;
@@ -159,22 +159,25 @@ function says(
   if (error) return `Refused: ${error}`;
   if (readOnly) return "You are watching.";
   const who = isTyping ? "You type" : "Attached: click, and type";
-  return others > 0 ? `${who} · ${others} other terminal${others > 1 ? "s" : ""} attached` : `${who} · ${process.session} may type, too`;
+  const others = othersOf(process);
+  return others.length ? `${who} · also attached: ${others.join(", ")}` : `${who} · ${process.session} may type, too`;
 }
 
-/** Terminals of others that were attached since this page is open. */
-function useOthers(id: string): number {
-  const [count, setCount] = useState(-1);
-  useEffect(
-    () =>
-      onEvent((event) => {
-        if (event.id !== id) return;
-        if (event.type === "process.attached") setCount((value) => value + 1);
-        if (event.type === "process.detached") setCount((value) => Math.max(0, value - 1));
-      }),
-    [id],
+/** Who has a terminal on it, apart from this page. */
+function othersOf(process: Process): string[] {
+  const all = clientsOf(process).map((client) => client.by);
+  const own = all.indexOf("dashboard");
+  return all.filter((_, index) => index !== own);
+}
+
+function LastTyped({ process }: { process: Process }) {
+  const typed = typedOf(process);
+  if (typed === null) return null;
+  return (
+    <span className="muted">
+      {typed.by} typed <Ago time={typed.at} />
+    </span>
   );
-  return Math.max(0, count);
 }
 
 function attach(
