@@ -111,6 +111,7 @@ def test_a_process_is_found_again_whose_daemon_died_right_after_the_start(host: 
 
 
 def test_a_process_that_ended_while_no_daemon_knew_it_is_found(host: Host) -> None:
+    host("ps")  # starts the daemon
     daemon = host.daemon()
     process = host.start("--", "sh", "-c", "echo late; exit 7")
     os.kill(daemon, signal.SIGKILL)

@@ -19,7 +19,7 @@ import pytest
 
 from holdfast.errors import Unreachable
 from holdfast.model.process import HeldProcess
-from holdfast.places import keeper_link, relay_link
+from holdfast.places import keeper_link, mirror_source, relay_link
 from holdfast.places.base import ExecutionPlace, PlaceGone
 from holdfast.places.mirrored import MirroredPlace
 from holdfast.places.relay import MARK
@@ -218,6 +218,61 @@ def test_a_daemon_that_is_killed_while_it_copies_finds_nothing_doubled(tmp_path:
         assert len(list(mirror.glob("out.0*"))) == len(list(original.glob("out.0*")))
     finally:
         first.close()
+
+
+#: Both streams in small steps, until `go` exists.
+BOTH = 'while [ ! -e "$0" ]; do seq 1 200; seq 1 300 >&2; sleep 0.002; done; echo end; exit 3'
+
+
+def test_a_log_of_many_segments_is_the_same_in_both_places(mirrored: StagedPlace) -> None:
+    go = mirrored.home / "go"
+    process = mirrored.start("sh", "-c", BOTH, str(go), split=True, launch={"log_cap": 64 << 10})
+    for _ in range(2):
+        end = _end(mirrored, process)
+        mirrored.until(lambda end=end: _end(mirrored, process) > end + (100 << 10))  # type: ignore[misc]
+        pid = relay_pid(mirrored)
+        os.kill(pid, signal.SIGKILL)
+        mirrored.until_async(partial(_is_new, mirrored, pid))
+    go.touch()
+    assert mirrored.report_at_end(process)["exit"]["code"] == 3
+    mirrored.until(lambda: process.id in mirrored.place.ended())
+    original, mirror = (_segments(mirrored.home / at / "done" / process.id) for at in ("there", "mirror"))
+    assert mirror == original and len(original) > 4
+    assert {name.partition(".")[0] for name in original} == {"out", "err"}
+
+
+def _end(staged: StagedPlace, process: HeldProcess) -> int:
+    with staged.place.log(process.id, "err") as log:
+        return log.extent().end
+
+
+def _segments(directory: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in directory.iterdir() if path.suffix[1:].isdigit()}
+
+
+def test_segments_that_are_sent_are_not_looked_at_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    directory = tmp_path / "live" / "proc_0123456789ab"
+    directory.mkdir(parents=True)
+    names = [f"{stream}.{start:020d}" for stream in ("err", "out") for start in (0, 3, 6)]
+    for name in names:
+        (directory / name).write_bytes(b"abc")
+    reading, writing = os.pipe()
+    output = mirror_source.RelayOutput(writing, str(tmp_path))
+    source = mirror_source.BundleSource(directory.name)
+    looked: list[object] = []
+    look = os.stat
+
+    def noted(path: object, **more: object) -> os.stat_result:
+        looked.append(path)
+        return look(path, **more)  # type: ignore[arg-type]
+
+    list(source.send(str(tmp_path), output))
+    monkeypatch.setattr(os, "stat", noted)
+    (directory / names[-1]).write_bytes(b"abcdef")
+    list(source.send(str(tmp_path), output))
+    assert looked == [names[2], names[5]]
+    assert source.ends == {"out": 12, "err": 9}
+    os.close(reading)
 
 
 def _has_grown(copy: Path, before: int) -> bool:

@@ -21,9 +21,10 @@ from holdfast.errors import BadValue, Unreachable
 from holdfast.machine import proc
 from holdfast.places import relay_link
 from holdfast.places import ssh as ssh_places
+from holdfast.places.backend import PlaceSpec, Site
 from holdfast.places.ssh import SshBackend, SshClient, SshPlace
 from tests.contracts.sshd import SshServer, shared_server
-from tests.contracts.staged import StagedPlace, ssh
+from tests.contracts.staged import SOURCE, StagedPlace, ssh
 from tests.contracts.test_links import count, expect_all_lines, grown
 
 Stage = Callable[..., StagedPlace]
@@ -115,34 +116,42 @@ def master_pid(server: SshServer) -> int:
 # The client.
 
 
+def with_client(tmp_path: Path, script: str) -> SshPlace:
+    """A place whose ssh is a script. Called in a loop."""
+    program = tmp_path / "ssh"
+    program.write_text(f"#!/bin/sh\n{script}\n")
+    program.chmod(0o700)
+    spec = PlaceSpec("ssh", "", {"host": "there"}, "ssh")
+    environ = {"PATH": f"{tmp_path}:{os.environ['PATH']}"}
+    return SshPlace(spec, Site(str(tmp_path), str(tmp_path), "i", environ, {}, lambda event, **_: None, lambda: ()))
+
+
 def test_a_client_that_ends_before_it_reads_its_input_is_a_failure_with_a_reason(tmp_path: Path) -> None:
     """As a control master that was just killed: with the event loop of the daemon, that was another error."""
     uvloop = pytest.importorskip("uvloop")
-    program = tmp_path / "ssh"
-    program.write_text("#!/bin/sh\nexec 0<&-\necho 'Connection closed' >&2\nexit 255\n")
-    program.chmod(0o700)
-    client = SshClient("ssh", {"host": "there"}, {"PATH": f"{tmp_path}:{os.environ['PATH']}"})
 
-    async def run() -> list[BaseException | bytes]:
-        calls = (client.run(["true"], b"input" * 100_000) for _ in range(20))
-        return await asyncio.gather(*calls, return_exceptions=True)
+    async def run() -> list[BaseException | object]:
+        place = with_client(tmp_path, "exec 0<&-; echo 'Connection closed' >&2; exit 255")
+        return await asyncio.gather(*(place.open_relay() for _ in range(20)), return_exceptions=True)
 
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         found = {repr(one) for one in runner.run(run())}
     assert found == {"SshFailed('there cannot be reached: Connection closed')"}
 
 
-def test_a_client_that_hangs_is_given_up_although_others_have_its_output_open(tmp_path: Path) -> None:
-    program = tmp_path / "ssh"
-    program.write_text('#!/bin/sh\nsleep 1000 &\necho $! > "$PIDFILE"\nwait\n')
-    program.chmod(0o700)
-    environ = {"PATH": f"{tmp_path}:{os.environ['PATH']}", "PIDFILE": str(tmp_path / "pid")}
-    client = SshClient("ssh", {"host": "there"}, environ)
+@pytest.mark.parametrize("does_end", [False, True])
+def test_a_client_that_hangs_or_ends_is_given_up_although_others_have_its_output_open(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, does_end: bool
+) -> None:
+    monkeypatch.setattr(ssh_places, "_COMMAND_BUDGET", 5.0 if does_end else 0.5)
+    ending = "echo 'Connection closed' >&2; exit 255" if does_end else "wait"
 
     async def run() -> None:
+        place = with_client(tmp_path, f"sleep 1000 & echo $! > {tmp_path}/pid; {ending}")
         async with asyncio.timeout(10):
-            with pytest.raises(ssh_places.SshFailed, match="has not answered within"):
-                await client.run(["true"], budget=0.5)
+            expected = "cannot be reached: Connection closed" if does_end else "has not answered within"
+            with pytest.raises(ssh_places.SshFailed, match=expected):
+                await place.open_relay()
 
     try:
         asyncio.run(run())
@@ -307,7 +316,7 @@ def test_a_second_connection_copies_nothing(stage: Stage) -> None:
 def test_a_runtime_that_was_deleted_is_copied_again(stage: Stage, tmp_path: Path) -> None:
     staged = stage()
     staged.close()
-    for path in (tmp_path / "there").glob("runtime-*"):
+    for path in (tmp_path / "there").glob("sources-*"):
         shutil.rmtree(path)
     again = stage()
     assert "runtime-copied" in again.notes
@@ -366,7 +375,7 @@ def test_in_a_home_without_execution_only_the_runtime_lies_elsewhere(
     staged = stage(server, make=_in_home)
     process = staged.start("printf", "x")
     staged.report_at_end(process)
-    assert list(elsewhere.rglob("runtime-*/python"))
+    assert list(elsewhere.rglob("sources-*/holdfast_keeper"))
     assert list(noexec.rglob("done"))
 
 
@@ -382,16 +391,20 @@ def test_a_directory_that_cannot_be_written_is_refused_by_name(tmp_path: Path) -
     assert "/proc/holdfast cannot be written" in text and "`directory`" in text
 
 
-def test_a_host_of_another_architecture_runs_the_sources_by_its_own_python(
-    stage: Stage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("machine", [os.uname().machine, "riscv64"])
+def test_the_python_of_the_host_runs_the_sources(
+    stage: Stage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, machine: str
 ) -> None:
-    monkeypatch.setattr(ssh_places, "_machine", lambda: "riscv64")
+    monkeypatch.setattr(ssh_places, "_machine", lambda: machine)
     staged = stage()
     process = staged.start("printf", "x")
     staged.report_at_end(process)
     assert staged.output(process) == b"x"
-    assert list((tmp_path / "there").glob("sources-*"))
+    (sources,) = (tmp_path / "there").glob("sources-*")
     assert not list((tmp_path / "there").glob("runtime-*"))
+    has_program = machine == os.uname().machine and os.path.exists(f"{SOURCE}/holdfast_keeper/fork_server")
+    assert (sources / "holdfast_keeper/fork_server").exists() == has_program
+    assert not (tmp_path / "cache").exists()  # no runtime was made for it
 
 
 def _programs(directory: Path, *names: str) -> str:
@@ -404,7 +417,7 @@ def _programs(directory: Path, *names: str) -> str:
     return str(directory)
 
 
-BASIC = ("sh", "uname", "id", "mkdir", "chmod", "rm", "tar", "gzip", "mv", "env")
+BASIC = ("sh", "uname", "id", "mkdir", "chmod", "rm", "head", "tar", "gzip", "mv", "env")
 
 
 def test_a_host_of_another_architecture_without_python_is_refused(
@@ -422,6 +435,35 @@ def test_a_host_without_python_is_enough(stage: Stage, serve: Serve, tmp_path: P
     process = staged.start("printf", "x")
     staged.report_at_end(process)
     assert staged.output(process) == b"x"
+    assert list((tmp_path / "there").glob("runtime-*/python"))
+
+
+@pytest.mark.parametrize(
+    "python",
+    ["exit 1", "exit 0", 'case "$*" in *termios*) ;; *) exit 0 ;; esac', "echo 'Python 2.7'; exit 3"],
+    ids=["fails", "is too old", "has not all modules", "says something else"],
+)
+def test_a_python_that_cannot_run_the_keeper_is_not_used(
+    stage: Stage, serve: Serve, tmp_path: Path, python: str
+) -> None:
+    path = _programs(tmp_path / "bin", *BASIC, "printf")
+    (tmp_path / "bin/python3").write_text(f"#!/bin/sh\n{python}\n")
+    (tmp_path / "bin/python3").chmod(0o755)
+    stage(serve(f"SetEnv PATH={path}"))
+    assert list((tmp_path / "there").glob("runtime-*/python"))
+
+
+def test_a_host_without_tar_is_refused_by_name(serve: Serve, tmp_path: Path) -> None:
+    server = serve(f"SetEnv PATH={_programs(tmp_path / 'bin', *(name for name in BASIC if name != 'tar'))}")
+    assert "'tar': install it there" in trouble(tmp_path, server)
+
+
+def test_a_host_that_cannot_unpack_says_why_and_runs_nothing_of_what_is_carried(serve: Serve, tmp_path: Path) -> None:
+    path = _programs(tmp_path / "bin", *(name for name in BASIC if name != "head"))
+    (tmp_path / "bin/head").symlink_to("/bin/false")
+    text = trouble(tmp_path, serve(f"SetEnv PATH={path}"))
+    assert "tar" in text and "Syntax error" not in text
+    assert os.listdir(tmp_path / "there") == []
 
 
 def test_a_host_that_ends_processes_at_logout_is_refused_with_the_remedy(serve: Serve, tmp_path: Path) -> None:

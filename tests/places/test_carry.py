@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import ast
 import fcntl
+import importlib.util
 import os
+import py_compile
 import shutil
 import subprocess
 import sys
@@ -126,6 +129,61 @@ def test_the_same_sources_make_the_same_runtime(runtime: Runtime, tmp_path: Path
     done = subprocess.run([sys.executable, "-c", code, str(tmp_path)], capture_output=True, text=True, env=env)
     assert done.stdout.strip() == runtime.digest
     assert os.listdir(tmp_path) == [f"runtime-{runtime.digest}"]
+
+
+def test_the_imports_of_a_source_are_found_by_its_text() -> None:
+    """All that a parser finds in the sources that are carried, also within functions."""
+    found, _ = carry.own_modules()
+    assert len(found) > 50
+    for path in found.values():
+        source = Path(path).read_text()
+        assert set(carry.imports(source)) >= set(_parsed_imports(source)), path
+
+
+def _parsed_imports(source: str) -> Iterator[str]:
+    tree = ast.parse(source)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING":
+            node.body = []
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            yield node.module
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+@pytest.mark.parametrize(
+    ("source", "expected"),
+    [
+        ("import os, sys as system\n", {"os", "sys"}),
+        ("def f():\n    from a.b import (\n        c,  # why\n        d as e,\n    )\n", {"a.b", "a.b.c", "a.b.d"}),
+        ("if TYPE_CHECKING:\n    from a import b\n\nimport c\n", {"c"}),
+        ("if TYPE_CHECKING:\n    import a\nelse:\n    import c\n", {"c"}),
+    ],
+)
+def test_every_form_of_an_import_is_found_but_those_for_the_type_checker(source: str, expected: set[str]) -> None:
+    assert set(carry.imports(source)) == expected
+
+
+def test_what_python_compiled_is_carried_unless_its_source_has_changed(tmp_path: Path) -> None:
+    source = tmp_path / "module.py"
+    source.write_text("value = 1\n")
+    py_compile.compile(str(source), doraise=True)
+    known = carry._known_code(str(source), source.read_bytes())
+    assert known is not None
+    source.write_text("value = 22\n")
+    assert carry._known_code(str(source), source.read_bytes()) is None
+    py_compile.compile(str(source), doraise=True, invalidation_mode=py_compile.PycInvalidationMode.UNCHECKED_HASH)
+    assert carry._known_code(str(source), source.read_bytes()) is not None
+    assert carry._known_code(str(source), b"value = 33\n") is None
+    Path(importlib.util.cache_from_source(str(source))).write_bytes(b"broken")
+    assert carry._known_code(str(source), source.read_bytes()) is None
+
+
+def test_a_traceback_there_names_no_path_of_this_machine(root: Path, runtime: Runtime) -> None:
+    done = evaluate(root, runtime, "import json; json.loads('{')")
+    assert "<carried>/json/decoder.py" in done.stderr and os.path.dirname(os.__file__) not in done.stderr
 
 
 def test_an_interrupted_build_is_not_taken_for_a_runtime(runtime: Runtime, tmp_path: Path) -> None:

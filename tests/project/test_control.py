@@ -36,7 +36,7 @@ def test_a_project_comes_up_and_goes_down_in_order(client: Client, tmp_path: Pat
     down = client.wait(client.control_project("shop", "down").id)
     assert down.exit_code == 0, client.logs(down.id)
     assert running(client) == set()
-    ended = {p.name: p.ended_at for p in client.ps(all=True, task="project:shop") if p.id in first}
+    ended = {p.name: p.ended_at or 0.0 for p in client.ps(all=True, task="project:shop") if p.id in first}
     assert ended["shop.web"] <= ended["shop.db"]
 
     up = open_page().ask("POST", "/api/v1/projects/shop/control", {"action": "up"})

@@ -16,8 +16,7 @@ _locked: list[int] = []
 def main(program: str, arguments: Sequence[str]) -> None:
     """Run `keeper LIMIT DIRECTORY [RELEASE]`, `relay DIRECTORY [KEEPER...]`, `wait DIRECTORY IDLE` or `files`.
 
-    `text PROGRAM [ARGUMENT...]` runs a program where stdin and stdout carry only text. `tidy DIRECTORY NAME` removes
-    runtimes that nothing uses.
+    `text PROGRAM [ARGUMENT...]` runs a program where stdin and stdout carry only text.
     """
     if not _locked:
         _lock_runtime()
@@ -38,8 +37,6 @@ def main(program: str, arguments: Sequence[str]) -> None:
 
         with text_stream.over_text():
             main(arguments[0], arguments[1:])
-    elif program == "tidy":
-        remove_unused(*arguments)
     else:
         sys.exit(f"there is no program {program}")
 

@@ -13,13 +13,14 @@ variables: they are meant for the libc of the target.
 
 from __future__ import annotations
 
-import ast
+import functools
 import hashlib
 import importlib.util
 import io
 import json
 import marshal
 import os
+import re
 import shutil
 import struct
 import subprocess
@@ -30,12 +31,13 @@ import threading
 import time
 import zipfile
 from collections.abc import Callable, Iterator
+from types import CodeType
 from typing import Any, NamedTuple
 
 from holdfast.places.carried import IN_USE, remove_unused
 
 #: Changed when the same inputs make another runtime.
-_FORMAT = "2"
+_FORMAT = "3"
 _ROOT = "holdfast.places.carried"
 _KEEPER = "holdfast_keeper"
 _OWN = ("holdfast", _KEEPER)
@@ -64,13 +66,6 @@ for name, module in list(sys.modules.items()):
             spec = importlib.machinery.PathFinder.find_spec(name, parent.__path__)
             found[name] = spec and spec.origin
 print(json.dumps(found))
-"""
-#: Prints what `own_modules` returns. In a process of its own: Python's `ast` does not work in two threads at once.
-_FIND = """
-import json, sys
-sys.path[:0] = sys.argv[1:]
-from holdfast.places.carry import own_modules
-print(json.dumps(own_modules()))
 """
 _PYTHON_BUDGET = 60.0
 
@@ -147,26 +142,47 @@ def _make_directory(directory: str, write: Callable[[str], None]) -> None:
         shutil.rmtree(made, ignore_errors=True)
 
 
-def make_sources(cache: str) -> str:
-    """A directory with the modules of a runtime as sources, for a Python that is there already. Raises OSError."""
-    modules = {name.replace(".", "/"): path for name, path in _needed_modules()[0].items()}
-    content = {
-        f"{name}/__init__.py" if path.endswith("/__init__.py") else f"{name}.py": _read(path)
-        for name, path in sorted(modules.items())
-    }
+class Sources(NamedTuple):
+    """The modules of a runtime as sources, for a Python that is there already."""
+
+    files: dict[str, tuple[bytes, int]]
+    """By path: content and mode."""
+    digest: str
+    """Identifies its content."""
+
+    def archive(self, is_packed: bool) -> bytes:
+        """As a tar archive, with the same bytes each time."""
+        buffer = io.BytesIO()
+        with tarfile.open(fileobj=buffer, mode="w") as file:
+            for path, (data, mode) in self.files.items():
+                entry = tarfile.TarInfo(path)
+                entry.size, entry.mode = len(data), mode
+                file.addfile(entry, io.BytesIO(data))
+        return _packed(buffer.getvalue(), is_packed)
+
+
+def make_sources(has_programs: bool) -> Sources:
+    """With the fork server, where the target has this machine's architecture. As with a runtime, a process always gets
+    the same ones. Raises CannotCarry, OSError.
+    """
+    with _making:
+        return _sources(has_programs)
+
+
+@functools.cache
+def _sources(has_programs: bool) -> Sources:
+    found, _ = own_modules()
+    files = {IN_USE: (b"", 0o644)}
+    for name, path in sorted(found.items()):
+        module = name.replace(".", "/")
+        files[f"{module}/__init__.py" if path.endswith("/__init__.py") else f"{module}.py"] = (_read(path), 0o644)
+    server = _fork_server(found)
+    if server is not None and has_programs:
+        files[f"{_KEEPER}/fork_server"] = (_stripped(server), 0o755)
     total = hashlib.sha256()
-    for path, data in content.items():
+    for path, (data, _) in files.items():
         total.update(path.encode() + b"\0" + hashlib.sha256(data).digest())
-    directory = os.path.join(cache, f"sources-{total.hexdigest()[:16]}")
-    if not os.path.isdir(directory):
-        os.makedirs(cache, mode=0o700, exist_ok=True)
-
-        def write(made: str) -> None:
-            for path, data in content.items():
-                _write(f"{made}/{path}", data, 0o644)
-
-        _make_directory(directory, write)
-    return directory
+    return Sources(files, total.hexdigest()[:16])
 
 
 class _Plan(NamedTuple):
@@ -174,15 +190,15 @@ class _Plan(NamedTuple):
 
     binaries: dict[str, bytes]
     """By path in the runtime."""
-    modules: dict[str, tuple[str, bytes]]
-    """By path in the runtime: the path of the module without its end, and its source."""
+    modules: dict[str, tuple[str, str, bytes]]
+    """By path in the runtime: the path of the module without its end, the path of its source, and its source."""
 
     def digest(self) -> str:
         """Of what goes in: compiled modules differ from one compilation to the next."""
         total = hashlib.sha256(f"{_FORMAT} {sys.version} {sys.flags.optimize}".encode())
         for path, data in sorted(self.binaries.items()):
             total.update(path.encode() + b"\0" + hashlib.sha256(data).digest())
-        for path, (name, source) in sorted(self.modules.items()):
+        for path, (name, _, source) in sorted(self.modules.items()):
             total.update(f"{path}\0{name}\0".encode() + hashlib.sha256(source).digest())
         return total.hexdigest()[:16]
 
@@ -191,8 +207,8 @@ class _Plan(NamedTuple):
         below = f"{sys.platlibdir}/{_stdlib_name()}"
         files: dict[str, bytes] = {f"{below}/os.py": b""}  # by this file the interpreter knows its directory
         archived: dict[str, bytes] = {}
-        for path, (name, source) in sorted(self.modules.items()):
-            (files if _is_keeper(name) else archived)[path] = _compiled(name, source)
+        for path, (name, origin, source) in sorted(self.modules.items()):
+            (files if _is_keeper(name) else archived)[path] = _compiled(name, origin, source)
         for path, data in files.items():
             _write(f"{directory}/{path}", data, 0o644)
         for path, data in self.binaries.items():
@@ -207,34 +223,34 @@ class _Plan(NamedTuple):
 
 
 def _plan() -> _Plan:
-    sources, mentioned = _needed_modules()
+    sources, mentioned = own_modules()
     listed = _output_of(_LIST, *sorted({*mentioned, *_IMPLIED}))
     loaded = {name: path for name, path in listed.items() if path}
     below = f"{sys.platlibdir}/{_stdlib_name()}"
-    modules: dict[str, tuple[str, bytes]] = {}
+    modules: dict[str, tuple[str, str, bytes]] = {}
     natives: list[str] = []
     for name, path in {**loaded, **sources}.items():
         if path.endswith(".py"):
             module = name.replace(".", "/") + ("/__init__" if path.endswith("/__init__.py") else "")
             prefix = f"{below}/" if _is_keeper(module) else ""
-            modules[f"{prefix}{module}.pyc"] = (module, _read(path))
+            modules[f"{prefix}{module}.pyc"] = (module, path, _read(path))
         elif path.endswith(".so"):
             natives.append(path)
     binaries = {f"{below}/lib-dynload/{os.path.basename(path)}": _stripped(path) for path in natives}
     binaries |= _interpreter(natives)
-    server = os.path.join(os.path.dirname(sources[_KEEPER]), "fork_server")
-    if os.path.exists(server) and _loader_of(server) is None:  # else it needs the C library that it was made for
+    server = _fork_server(sources)
+    if server is not None:
         binaries[f"{below}/{_KEEPER}/fork_server"] = _stripped(server)
     return _Plan(binaries, modules)
 
 
+def _fork_server(modules: dict[str, str]) -> str | None:
+    """None where it needs the C library that it was made for, or was not made."""
+    path = os.path.join(os.path.dirname(modules[_KEEPER]), "fork_server")
+    return path if os.path.exists(path) and _loader_of(path) is None else None
+
+
 # Modules.
-
-
-def _needed_modules() -> tuple[dict[str, str], list[str]]:
-    roots = {os.path.dirname(os.path.dirname(_path_of_package(name))) for name in _OWN}
-    sources, mentioned = _output_of(_FIND, *sorted(roots))
-    return sources, mentioned
 
 
 def own_modules() -> tuple[dict[str, str], list[str]]:
@@ -260,7 +276,7 @@ def own_modules() -> tuple[dict[str, str], list[str]]:
         found[name] = path
         if "." in name:
             ahead.append(name.rpartition(".")[0])
-        ahead.extend(_imports(ast.parse(_read(path), path)))
+        ahead.extend(imports(_read(path).decode()))
     return found, sorted(others)
 
 
@@ -276,26 +292,25 @@ def _path_of_module(package: str, name: str) -> str | None:
     return next((path for path in (f"{base}/__init__.py", f"{base}.py") if os.path.isfile(path)), None)
 
 
-def _imports(tree: ast.AST) -> Iterator[str]:
-    """All modules that code may import, also within functions; not those for the type checker."""
-    for node in _run_nodes(tree):
-        if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
-        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
-            yield node.module
-            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+#: Blocks that only the type checker reads.
+_TYPES_ONLY = re.compile(r"^( *)if TYPE_CHECKING:\n(?:\1 +.*\n|\n)+", re.MULTILINE)
+_IMPORT = re.compile(r"^ *(?:from ([\w.]+) )?import (?:\(([^)]*)\)|([^\n#(]+))", re.MULTILINE)
+_COMMENT = re.compile(r"#.*")
 
 
-def _run_nodes(node: ast.AST) -> Iterator[ast.AST]:
-    yield node
-    for child in ast.iter_child_nodes(node):
-        if not isinstance(child, ast.stmt | ast.excepthandler | ast.match_case):
-            continue  # no import is within an expression
-        if isinstance(child, ast.If) and isinstance(child.test, ast.Name) and child.test.id == "TYPE_CHECKING":
-            for other in child.orelse:
-                yield from _run_nodes(other)
+def imports(source: str) -> Iterator[str]:
+    """All modules that a source may import, also within functions; not those for the type checker.
+
+    By the text, which is formatted alike in all our sources: a parser takes longer than all the rest.
+    """
+    for found in _IMPORT.finditer(_TYPES_ONLY.sub("", source)):
+        module, within, plain = found.groups()
+        words = [part.split()[0] for part in _COMMENT.sub("", within or plain).split(",") if part.strip()]
+        if module is None:
+            yield from words
         else:
-            yield from _run_nodes(child)
+            yield module
+            yield from (f"{module}.{word}" for word in words)
 
 
 def _output_of(code: str, *arguments: str) -> Any:
@@ -310,11 +325,33 @@ def _output_of(code: str, *arguments: str) -> Any:
     return json.loads(done.stdout)
 
 
-def _compiled(name: str, source: bytes) -> bytes:
-    """A pyc file that is never compared with its source. Those of the standard library are without docstrings."""
-    is_own = name.partition("/")[0] in _OWN
-    code = compile(source, f"<carried>/{name}.py", "exec", dont_inherit=True, optimize=0 if is_own else 2)
+def _compiled(name: str, path: str, source: bytes) -> bytes:
+    """A pyc file that is never compared with its source. What this Python has compiled before is taken."""
+    shown = f"<carried>/{name}.py"
+    code = _known_code(path, source)
+    code = _renamed(code, shown) if code else compile(source, shown, "exec", dont_inherit=True, optimize=0)
     return importlib.util.MAGIC_NUMBER + struct.pack("<I", 1) + bytes(8) + marshal.dumps(code)
+
+
+def _known_code(path: str, source: bytes) -> CodeType | None:
+    """What is in the pyc file of a source; None where there is none, or one of another source."""
+    try:
+        data = _read(importlib.util.cache_from_source(path, optimization=""))
+        flags, first, second = struct.unpack_from("<III", data, 4)
+        time_and_size = (int(os.stat(path).st_mtime) & 0xFFFFFFFF, len(source) & 0xFFFFFFFF)
+        is_valid = importlib.util.source_hash(source) == data[8:16] if flags else (first, second) == time_and_size
+        if data[:4] != importlib.util.MAGIC_NUMBER or not is_valid:
+            return None
+        code = marshal.loads(data[16:])
+    except (OSError, NotImplementedError, ValueError, EOFError, TypeError, struct.error):
+        return None
+    return code if isinstance(code, CodeType) else None
+
+
+def _renamed(code: CodeType, name: str) -> CodeType:
+    """With the name of another file, in its functions too."""
+    inner = tuple(_renamed(one, name) if isinstance(one, CodeType) else one for one in code.co_consts)
+    return code.replace(co_filename=name, co_consts=inner)
 
 
 def _is_keeper(name: str) -> bool:
@@ -335,9 +372,7 @@ def _interpreter(natives: list[str]) -> dict[str, bytes]:
     loader = _loader_of(python)
     if loader is None:
         return {"python": _stripped(python)}
-    libraries: dict[str, str] = {}
-    for path in (python, *natives):
-        libraries.update(_libraries_of(loader, path))
+    libraries = _libraries_of(loader, python, natives)
     for folder in sorted({os.path.dirname(path) for path in libraries.values()}):
         if os.path.exists(f"{folder}/{_LATE_LIBRARY}"):
             libraries.setdefault(_LATE_LIBRARY, f"{folder}/{_LATE_LIBRARY}")
@@ -348,12 +383,14 @@ def _interpreter(natives: list[str]) -> dict[str, bytes]:
     }
 
 
-def _libraries_of(loader: str, path: str) -> dict[str, str]:
-    """The libraries that a program or native module needs, by the name under which it asks for them."""
+def _libraries_of(loader: str, path: str, natives: list[str]) -> dict[str, str]:
+    """The libraries that a program and native modules need, by the name under which they ask for them."""
     environ = {name: value for name, value in os.environ.items() if name[:3] != "LD_" or name == "LD_LIBRARY_PATH"}
     # Not those for the processor of this machine.
     plain = ["--glibc-hwcaps-mask", ""] if b"--glibc-hwcaps-mask" in _read(loader) else []
     command = [loader, *plain, "--list", path]
+    if natives:  # one program lists them all: each one is a process
+        environ["LD_PRELOAD"] = ":".join(natives)
     try:
         done = subprocess.run(command, capture_output=True, text=True, env=environ, timeout=_PYTHON_BUDGET)
     except subprocess.TimeoutExpired:
@@ -366,6 +403,9 @@ def _libraries_of(loader: str, path: str) -> dict[str, str]:
             raise CannotCarry(f"{path} needs {name}, which is not found")
         if arrow and target != loader:  # musl's loader is its C library
             found[os.path.basename(name)] = target
+    for native in natives:
+        if native not in done.stdout:  # its path has a blank or a colon
+            found.update(_libraries_of(loader, native, []))
     return {name: target for name, target in found.items() if not name.startswith("ld-")}
 
 
@@ -411,11 +451,15 @@ def archive(source: str, is_packed: bool) -> bytes:
     buffer = io.BytesIO()
     with tarfile.open(fileobj=buffer, mode="w") as file:
         file.add(source, arcname=".", filter=_plain)
+    return _packed(buffer.getvalue(), is_packed)
+
+
+def _packed(data: bytes, is_packed: bool) -> bytes:
     if not is_packed:
-        return buffer.getvalue()
+        return data
     import gzip
 
-    return gzip.compress(buffer.getvalue(), 1, mtime=0)
+    return gzip.compress(data, 1, mtime=0)
 
 
 def _plain(entry: tarfile.TarInfo) -> tarfile.TarInfo:

@@ -30,6 +30,7 @@ from holdfast.model.addresses import HttpTarget
 from holdfast.model.lifecycle import Running
 from holdfast.model.process import HeldProcess, Meta, ProcessId
 from holdfast.places.base import PortWatch, Refused
+from holdfast.places.carried import remove_unused
 from holdfast.places.local import CONTROL, LocalPlace, connect_socket
 from holdfast.places.mirror_source import Ends, RelayOutput
 from holdfast.places.sampler import UsageSampler
@@ -391,6 +392,10 @@ class Relay:
 
     async def _op_renew_keeper(self, rid: int, ask: Message) -> None:
         await self.place.renew_keeper()
+
+    async def _op_tidy(self, rid: int, ask: Message) -> None:
+        """Remove what other releases carried here and nothing uses, but not what lies at `path`."""
+        await asyncio.to_thread(remove_unused, *os.path.split(ask["path"]))
 
     # Measuring.
 

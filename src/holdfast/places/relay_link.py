@@ -40,7 +40,8 @@ _STEP_LIMIT = 5.0
 #: Between the end of the program and the end of its output, which other processes may have open.
 _OUTPUT_BUDGET = 2.0
 
-_READ_SIZE = 1 << 18
+#: What is read while a message is expected: behind it may come bytes of a file, which need not pass through here.
+_READ_SIZE = 4 << 10
 _PIPE_SIZE = 1 << 20
 #: While this much is expected, the pipe is read after a pause in which it fills: that takes less time in all.
 _BULK = 64 << 10
@@ -145,20 +146,20 @@ class FrameReader:
         while (at := self._buffer.find(MARK)) < 0:
             if len(self._buffer) > _MOST_NOISE:
                 raise protocol.ProtocolError("the place does not start the relay")
-            self._buffer += self._read()
+            self._buffer += self._read(_READ_SIZE)
         del self._buffer[: at + len(MARK)]
 
     def _take(self, count: int) -> bytes:
         while len(self._buffer) < count:
-            self._buffer += self._read()
+            self._buffer += self._read(max(_READ_SIZE, count - len(self._buffer)))
         data = bytes(self._buffer[:count])
         del self._buffer[:count]
         return data
 
-    def _read(self) -> bytes:
+    def _read(self, size: int) -> bytes:
         self.wait()
         try:
-            data = os.read(self._source, _READ_SIZE)
+            data = os.read(self._source, size)
         except BlockingIOError:
             return b""
         if not data:

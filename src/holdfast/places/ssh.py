@@ -21,7 +21,8 @@ from holdfast import files
 from holdfast.errors import BadValue
 from holdfast.places.backend import Backend, BackendState, Options, PlaceSpec, Site
 from holdfast.places.base import end_program, start_program
-from holdfast.places.carry import Runtime, archive, make_runtime, make_sources
+from holdfast.places.carry import archive, make_runtime, make_sources
+from holdfast.places.host_shell import HostShell, ShellEnded, StepFailed
 from holdfast.places.mirrored import MirroredPlace
 from holdfast.places.options import Rule, a_file, a_text, a_whole_number, check_options
 from holdfast.places.relay_link import RelayPeer, RelayProcess, start_relay
@@ -33,6 +34,8 @@ _COPY_BUDGET = 600.0
 _KNOWN_BUDGET = 20.0
 #: Of a client that says its version.
 _VERSION_BUDGET = 5.0
+#: Of the removal of what earlier releases have left there.
+_TIDY_BUDGET = 20.0
 #: A control master that does not answer within this hangs.
 _MASTER_BUDGET = 3.0
 #: A connection without a sign of life for ALIVE_INTERVAL * ALIVE_COUNT seconds is cut.
@@ -44,8 +47,12 @@ _CONNECT_TIMEOUT = 10
 _LONGEST_SOCKET = 107 - 17
 
 _FACTS = "host.json"
-_MARK = b"\0holdfast-host\0"
-_ERROR_SIZE = 4000
+#: Runs a program of the sources.
+_BOOT = (
+    "import sys; sys.path.insert(0, sys.argv.pop(1)); from holdfast.places.carried import main; "
+    "main(sys.argv[1], sys.argv[2:])"
+)
+_NOT_INSTALLED = "ssh is not installed: apt-get install openssh-client"
 
 _HOST = re.compile(
     r"(?:ssh://)?(?:[A-Za-z0-9_][A-Za-z0-9_.+-]*@)?(?:[A-Za-z0-9_:][A-Za-z0-9_.:%-]*|\[[0-9A-Fa-f.:%a-z]+\](?::\d+)?)"
@@ -129,23 +136,14 @@ class SshClient:
         """The command that a person runs to authenticate: a control master that stays in the background."""
         return self.argv("-o", "ControlMaster=yes", "-o", "ControlPersist=yes", "-f", "-N", is_batch=False)
 
-    async def run(self, command: Sequence[str], data: bytes = b"", budget: float = _COMMAND_BUDGET) -> bytes:
-        """What a command of the host prints. Raises SshFailed."""
-        code, output, errors = await self._run(self.argv(command=command), data, budget)
-        if code == 255:
-            raise await self._failure(errors)
-        if code != 0:
-            said = _last_line(errors) or _last_line(output.decode(errors="replace"))  # nologin writes to stdout
-            raise SshFailed(f"{self.host}: {said or f'the command there ended with {code}'}")
-        return output
-
-    async def _run(self, argv: Sequence[str], data: bytes, budget: float) -> tuple[int, bytes, str]:
+    async def _run(self, argv: Sequence[str], budget: float) -> tuple[int, bytes]:
         # Not pipes: other processes, such as the control master, may keep those open, and then the end of the client
-        # is not noticed; and a client that fails does not read.
-        source, output, errors = _memory_file(data), _memory_file(), _memory_file()
+        # is not noticed.
+        output = os.memfd_create("ssh", os.MFD_CLOEXEC)
         try:
+            null = asyncio.subprocess.DEVNULL
             child = await asyncio.create_subprocess_exec(
-                *argv, stdin=source, stdout=output, stderr=errors, env=self.environ, start_new_session=True
+                *argv, stdin=null, stdout=output, stderr=null, env=self.environ, start_new_session=True
             )
             try:
                 async with asyncio.timeout(budget):
@@ -154,13 +152,11 @@ class SshClient:
                 raise SshFailed(f"{self.host} has not answered within {budget:g} s") from None
             finally:
                 await end_program(child)
-            said = os.pread(errors, _ERROR_SIZE, 0).decode(errors="replace")
-            return child.returncode or 0, os.pread(output, os.fstat(output).st_size, 0), said
+            return child.returncode or 0, os.pread(output, os.fstat(output).st_size, 0)
         except FileNotFoundError:
-            raise SshFailed("ssh is not installed: apt-get install openssh-client") from None
+            raise SshFailed(_NOT_INSTALLED) from None
         finally:
-            for fd in (source, output, errors):
-                os.close(fd)
+            os.close(output)
 
     async def drop_hung_master(self) -> None:
         """A control master that does not answer is replaced: the next client makes another one."""
@@ -168,12 +164,12 @@ class SshClient:
         if path is None or not os.path.exists(path):
             return
         with contextlib.suppress(SshFailed):
-            await self._run(self.argv("-O", "check"), b"", _MASTER_BUDGET)
+            await self._run(self.argv("-O", "check"), _MASTER_BUDGET)
             return
         with contextlib.suppress(FileNotFoundError):
             os.unlink(path)
 
-    async def _failure(self, errors: str) -> SshFailed:
+    async def failure(self, errors: str) -> SshFailed:
         """What ssh said, and the next step."""
         last, host = _last_line(errors) or "ssh failed without a reason", self.host
         lowered = errors.lower()
@@ -189,7 +185,7 @@ class SshClient:
 
     async def _key_command(self, is_changed: bool) -> str:
         """The command that makes the key of the host known, by what the configuration says of the host."""
-        code, output, _ = await self._run(self.argv("-G"), b"", _VERSION_BUDGET)
+        code, output = await self._run(self.argv("-G"), _VERSION_BUDGET)
         said: dict[str, str] = {}
         for line in output.decode(errors="replace").splitlines() if code == 0 else ():
             said.setdefault(*line.partition(" ")[::2])
@@ -229,15 +225,6 @@ def _is_private(directory: str) -> bool:
     return stat.S_ISDIR(found.st_mode) and found.st_uid == os.getuid() and not found.st_mode & 0o077
 
 
-def _memory_file(data: bytes = b"") -> int:
-    """A file without a name, at its beginning."""
-    fd = os.memfd_create("ssh", os.MFD_CLOEXEC)
-    with open(fd, "wb", closefd=False) as file:
-        file.write(data)
-    os.lseek(fd, 0, os.SEEK_SET)
-    return fd
-
-
 def _last_line(text: str) -> str:
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     return "".join(one if one.isprintable() else " " for one in lines[-1])[:300] if lines else ""
@@ -252,63 +239,16 @@ def _quote(word: str) -> str:
 
 # The host.
 
-#: What is asked first, by sh. The arguments are the directory, the digest of the runtime, and whether the user chose
-#: the directory: then no other one is used. Nothing is written to directories of other users.
-_ASK = r"""
-printf '\0holdfast-host\0'
-case "$1" in '~/'*) state="$HOME/${1#??}" ;; *) state="$1" ;; esac
-say() { printf '%s=%s\n' "$1" "$2"; }
-say machine "$(uname -m)"
-say system "$(uname -s)"
-say home "$HOME"
-say user "$(id -un 2> /dev/null || id -u)"
-umask 077
-if mkdir -p "$state" 2> /dev/null && [ -w "$state" ]; then say state "$state"; fi
-can_execute() {
-    mkdir -p "$1" 2> /dev/null && [ -O "$1" ] && printf '#!/bin/sh\nexit 0\n' > "$1/.try$$" 2> /dev/null || return 1
-    chmod 700 "$1/.try$$"; "$1/.try$$" 2> /dev/null; found=$?
-    rm -f "$1/.try$$"; return $found
-}
-own="holdfast-$(id -u)" digest=$2
-if [ -n "$3" ]; then set -- "$state"
-else set -- "$state" "${XDG_RUNTIME_DIR:+$XDG_RUNTIME_DIR/$own}" "/var/tmp/$own" "/tmp/$own"; fi
-for at in "$@"; do
-    if [ -n "$at" ] && can_execute "$at"; then
-        say runtimes "$at"
-        if [ -d "$at/runtime-$digest" ]; then say runtime yes; fi
-        if [ -d "$at/sources-$digest" ]; then say sources yes; fi
-        break
-    fi
-done
-if command -v gzip > /dev/null 2>&1; then say gzip yes; fi
-if command -v loginctl > /dev/null 2>&1; then
-    say kill "$(loginctl show-user -p KillUserProcesses --value 2> /dev/null)"
-    say linger "$(loginctl show-user "$(id -un)" -p Linger --value 2> /dev/null)"
-fi
-for python in python3 python3.14 python3.13 python3.12 python3.11; do
-    if "$python" -I -S -c 'import sys; sys.exit(sys.version_info < (3, 11))' > /dev/null 2>&1; then
-        say python "$(command -v "$python")"
-        break
-    fi
-done
-"""
-_UNPACK = (
-    'umask 022; new="$1/.new-$2-$$"; rm -rf "$new"; mkdir -p "$new" && cd "$new" && UNPACK tar xf - && cd .. && '
-    '{ [ -d "$2" ] || mv "$new" "$2"; } && rm -rf "$new"'
-)
-
 
 class HostFacts(NamedTuple):
     """Where things are on the host."""
 
-    digest: str
-    """Of the runtime of this release."""
     state: str
     """The directory of the place."""
     at: str
-    """The directory of the runtime, or of the sources."""
+    """The directory of the sources, or of the runtime. Its name has the digest of what is in it."""
     python: str | None
-    """The host's own Python, where it has another architecture."""
+    """The host's own Python, which runs the sources; None where the runtime was carried there."""
     prefix: list[str]
     """Words before the command line of the keeper."""
 
@@ -324,35 +264,85 @@ class SshPlace(MirroredPlace):
         self._site = site
         #: Whether the relay has answered since it was last started: else the host is asked first.
         self._is_proven = True
+        #: The directory there that was just copied, until those that it replaces are removed.
+        self._copied: str | None = None
 
     async def open_relay(self) -> RelayProcess:
         await self.client.drop_hung_master()
-        runtime = await asyncio.to_thread(make_runtime, self._site.cache)
         facts = await asyncio.to_thread(self._load_facts)
-        if facts is None or not self._is_proven or facts.digest != runtime.digest:
-            facts = await self._prepare(runtime, _COMMAND_BUDGET if facts is None else _KNOWN_BUDGET)
-        self._is_proven = False
-        return await start_relay(self.client.argv(command=_relay_command(runtime, facts)), self.client.environ)
+        is_proven, self._is_proven = self._is_proven, False
+        if facts is not None and is_proven:
+            return await start_relay(self.client.argv(command=await self._relay(facts)), self.client.environ)
+        shell, facts = await self._prepare(_COMMAND_BUDGET if facts is None else _KNOWN_BUDGET)
+        return await shell.become(" ".join(await self._relay(facts)))
 
     async def open_program(self, program: str, *arguments: str) -> asyncio.subprocess.Process:
         """Beside the relay, on the same connection to the host."""
-        runtime = await asyncio.to_thread(make_runtime, self._site.cache)
         facts = await asyncio.to_thread(self._load_facts)
-        if facts is None or facts.digest != runtime.digest:
-            facts = await self._prepare(runtime, _COMMAND_BUDGET)
-        command = _shell_words(_program(runtime, facts, program, *arguments))
+        if facts is None:
+            shell, facts = await self._prepare(_COMMAND_BUDGET)
+            await shell.close()
+        command = _shell_words(await self._program(facts, program, *arguments))
         return await start_program(self.client.argv(command=command), self.client.environ)
+
+    async def _relay(self, facts: HostFacts) -> list[str]:
+        keeper = await self._program(facts, "keeper")
+        return _shell_words(await self._program(facts, "relay", facts.state, *facts.prefix, *keeper))
+
+    async def _program(self, facts: HostFacts, name: str, *arguments: str) -> list[str]:
+        if facts.python is not None:
+            return [facts.python, "-I", "-S", "-c", _BOOT, facts.at, name, *arguments]
+        runtime = await asyncio.to_thread(make_runtime, self._site.cache)
+        return runtime.argv(facts.at, name, *arguments)
 
     async def _begin(self, peer: RelayPeer) -> None:
         await super()._begin(peer)
         self._is_proven = True
+        if (copied := self._copied) is not None:  # those of earlier releases are not needed any more
+            self._copied = None
+            await peer.call("tidy", {"path": copied}, _TIDY_BUDGET)
 
-    async def _prepare(self, runtime: Runtime, budget: float) -> HostFacts:
+    async def _prepare(self, budget: float) -> tuple[HostShell, HostFacts]:
         """Ask what the host is like, and copy there what is missing. Raises SshFailed."""
         options = self._spec.options
         directory = options.get("directory") or f"~/.local/state/holdfast/places/{_file_name(self._site.instance)}"
         chosen = "yes" if options.get("directory") else ""
-        said = await self._ask(directory, runtime.digest, chosen, budget)
+        words = ["exec", "sh", "-s", "--", _quote(directory), _quote(chosen)]
+        try:
+            relay = await start_relay(self.client.argv(command=words), self.client.environ)
+        except FileNotFoundError:
+            raise SshFailed(_NOT_INSTALLED) from None
+        shell = HostShell(relay)
+        try:
+            asking = asyncio.ensure_future(shell.ask(budget))
+            sources = asyncio.to_thread(make_sources, True)  # meanwhile
+            await asyncio.gather(asking, sources, return_exceptions=True)
+            said = asking.result()
+            facts = await self._facts(said, directory)
+            if os.path.basename(facts.at) not in said["has"].split():
+                await self._copy(shell, facts, is_alike=said["machine"] == _machine(), is_packed="gzip" in said)
+            await asyncio.to_thread(self._save_facts, facts)
+        except BaseException as failed:
+            await shell.close()
+            if isinstance(failed, ShellEnded):
+                raise await self._explained(failed) from None
+            if isinstance(failed, StepFailed):
+                raise SshFailed(f"{self.client.host}: {failed}") from None
+            if isinstance(failed, TimeoutError):
+                raise SshFailed(f"{self.client.host} has not answered within {budget:g} s") from None
+            raise
+        return shell, facts
+
+    async def _explained(self, ended: ShellEnded) -> SshFailed:
+        if ended.code == 255:
+            return await self.client.failure(ended.said)
+        if ended.code == 0:
+            return SshFailed(f"{self.client.host} runs no commands: its login shell has not started sh")
+        said = _last_line(ended.said) or f"the command there ended with {ended.code}"
+        return SshFailed(f"{self.client.host}: {said}")
+
+    async def _facts(self, said: Mapping[str, str], directory: str) -> HostFacts:
+        """What to run there. The host's own Python runs the sources, which are small; else the runtime is carried."""
         host = self.client.host
         if said.get("system") != "Linux":
             raise SshFailed(f"{host} runs {said.get('system', 'an unknown system')}, and holdfast needs Linux there")
@@ -365,23 +355,19 @@ class SshPlace(MirroredPlace):
                 f"{host}: no program can be executed in {directory} (it may be mounted noexec); "
                 f"set `directory` of the backend {self._spec.backend}"
             )
+        if "missing" in said:
+            raise SshFailed(f"{host} has no program {said['missing']!r}: install it there")
         prefix = self._scope(said)
-        kind = "runtime" if said["machine"] == _machine() else "sources"
-        python = None if kind == "runtime" else said.get("python")
-        if kind == "sources" and python is None:
+        python, is_alike = said.get("python"), said["machine"] == _machine()
+        if python is not None:
+            name = f"sources-{(await asyncio.to_thread(make_sources, is_alike)).digest}"
+        elif is_alike:
+            name = f"runtime-{(await asyncio.to_thread(make_runtime, self._site.cache)).digest}"
+        else:
             raise SshFailed(
                 f"{host} is {said['machine']} and this machine {_machine()}: install Python 3.11 or newer there"
             )
-        at = f"{said['runtimes']}/{kind}-{runtime.digest}"
-        if kind not in said:
-            source = runtime.directory if python is None else await asyncio.to_thread(make_sources, self._site.cache)
-            await self._copy(said, at, source)
-        facts = HostFacts(runtime.digest, f"{said['state']}/{self.key}", at, python, prefix)
-        await asyncio.to_thread(self._save_facts, facts)
-        if kind not in said:  # those of earlier releases are not needed any more
-            with contextlib.suppress(SshFailed):
-                await self.client.run(_shell_words(_program(runtime, facts, "tidy", *os.path.split(at))))
-        return facts
+        return HostFacts(f"{said['state']}/{self.key}", f"{said['runtimes']}/{name}", python, prefix)
 
     def _scope(self, said: Mapping[str, str]) -> list[str]:
         """Where logind ends what a user leaves behind, the keeper runs in a scope of the user's service manager."""
@@ -394,32 +380,29 @@ class SshPlace(MirroredPlace):
             )
         return ["systemd-run", "--user", "--scope", "--quiet", "--collect"]
 
-    async def _ask(self, directory: str, digest: str, chosen: str, budget: float) -> dict[str, str]:
-        """The answers of the host, by name."""
-        words = ["exec", "sh", "-s", "--", _quote(directory), digest, _quote(chosen)]
-        output = await self.client.run(words, _ASK.encode(), budget)
-        _, mark, text = output.rpartition(_MARK)
-        pairs = (line.partition("=") for line in text.decode(errors="surrogateescape").splitlines())
-        said = {name: value for name, equals, value in pairs if equals}
-        if not mark or "machine" not in said:
-            raise SshFailed(f"{self.client.host} runs no commands: its login shell has not started sh")
-        return said
+    async def _copy(self, shell: HostShell, facts: HostFacts, *, is_alike: bool, is_packed: bool) -> None:
+        def pack() -> bytes:
+            if facts.python is None:
+                return archive(make_runtime(self._site.cache).directory, is_packed)
+            return make_sources(is_alike).archive(is_packed)
 
-    async def _copy(self, said: Mapping[str, str], at: str, source: str) -> None:
-        is_packed = "gzip" in said
-        packed = await asyncio.to_thread(archive, source, is_packed)
-        parent, name = os.path.split(at)
-        script = _UNPACK.replace("UNPACK ", "gzip -dc | " if is_packed else "")
-        words = ["exec", "sh", "-c", _quote(script), "sh", _quote(parent), _quote(name)]
-        await self.client.run(words, packed, _COPY_BUDGET)
+        packed = await asyncio.to_thread(pack)
+        await shell.unpack(packed, is_packed, facts.at, _COPY_BUDGET)
+        self._copied = facts.at
         self._note("runtime-copied", host=self.client.host, bytes=len(packed))
 
     def _load_facts(self) -> HostFacts | None:
+        """None where this release has not been there."""
         try:
             with open(f"{self.directory}/{_FACTS}", "rb") as file:
-                return HostFacts(**json.load(file))
+                facts = HostFacts(**json.load(file))
         except (OSError, ValueError, TypeError):
             return None
+        if facts.python is None:
+            known = {f"runtime-{make_runtime(self._site.cache).digest}"}
+        else:
+            known = {f"sources-{make_sources(is_alike).digest}" for is_alike in (True, False)}
+        return facts if os.path.basename(facts.at) in known else None
 
     def _save_facts(self, facts: HostFacts) -> None:
         os.makedirs(self.directory, mode=0o700, exist_ok=True)
@@ -430,23 +413,10 @@ def _machine() -> str:
     return os.uname().machine
 
 
-def _program(runtime: Runtime, facts: HostFacts, name: str, *arguments: str) -> list[str]:
-    if facts.python is None:
-        return runtime.argv(facts.at, name, *arguments)
-    boot = "import sys; sys.path.insert(0, sys.argv.pop(1)); from holdfast.places.carried import main; "
-    boot += "main(sys.argv[1], sys.argv[2:])"
-    return [facts.python, "-I", "-S", "-c", boot, facts.at, name, *arguments]
-
-
 def _shell_words(argv: Sequence[str]) -> list[str]:
     """A command for the shell of the host, without variables that are meant for its libc."""
     clean = ("env", "-u", "LD_PRELOAD", "-u", "LD_LIBRARY_PATH", "-u", "LD_AUDIT")
     return ["exec", *(_quote(word) for word in (*clean, *argv))]
-
-
-def _relay_command(runtime: Runtime, facts: HostFacts) -> list[str]:
-    keeper = _program(runtime, facts, "keeper")
-    return _shell_words(_program(runtime, facts, "relay", facts.state, *facts.prefix, *keeper))
 
 
 def _file_name(text: str) -> str:
