@@ -392,7 +392,10 @@ class SshPlace(MirroredPlace):
             return make_sources(is_alike).archive(is_packed)
 
         packed = await asyncio.to_thread(pack)
-        await shell.unpack(packed, is_packed, facts.at, _COPY_BUDGET)
+        try:
+            await shell.unpack(packed, is_packed, facts.at, _COPY_BUDGET)
+        except TimeoutError:
+            raise SshFailed(f"{self.client.host} has not taken {len(packed)} bytes within {_COPY_BUDGET:g} s") from None
         self._copied = facts.at
         self._note("runtime-copied", host=self.client.host, bytes=len(packed))
 
