@@ -484,6 +484,16 @@ def test_a_host_with_another_key_is_refused(tmp_path: Path, server: SshServer) -
     assert "has changed" in text and "ssh-keygen -R" in text
 
 
+def test_a_host_that_was_used_before_and_has_another_key_is_refused_with_the_remedy(
+    stage: Stage, tmp_path: Path, server: SshServer
+) -> None:
+    stage(server).close()
+    os.kill(master_pid(server), signal.SIGKILL)
+    server.trust((server.directory / "client_key.pub").read_text())
+    text = trouble(tmp_path, server)
+    assert "has changed" in text and "ssh-keygen -R" in text
+
+
 def test_a_host_with_an_unknown_key_is_refused(tmp_path: Path, server: SshServer) -> None:
     (server.directory / "known_hosts").unlink()
     text = trouble(tmp_path, server)
@@ -524,7 +534,7 @@ def test_a_host_that_does_not_listen_is_named(tmp_path: Path, server: SshServer)
 
 def test_a_name_that_does_not_exist_is_named(tmp_path: Path, server: SshServer) -> None:
     text = trouble(tmp_path, server, host="no-such-host.invalid")
-    assert "no-such-host.invalid" in text and "check `host`" in text
+    assert text.startswith("Could not resolve hostname no-such-host.invalid") and "check `host`" in text
 
 
 def test_a_host_without_ssh_here_is_named(tmp_path: Path, server: SshServer) -> None:

@@ -22,11 +22,11 @@ from typing import Any
 import pytest
 
 from holdfast.errors import BadValue
-from holdfast.places import container as containers
+from holdfast.places import engine as engine_client
 from holdfast.places.apptainer import Apptainer, ApptainerBackend, ApptainerPlace
 from holdfast.places.backend import Sandbox
 from holdfast.places.base import PlaceGone
-from holdfast.places.container import EngineFailed
+from holdfast.places.engine import EngineFailed
 from tests.contracts.engines import TestApptainer, engine, make_root
 from tests.contracts.staged import StagedPlace, container, container_place, leave, until_gone
 from tests.support import end_instance, eventually
@@ -421,7 +421,7 @@ def test_an_image_of_a_registry_is_built_once(registry: Registry, stage: Stage) 
 def test_an_image_that_cannot_be_had_is_named_in_one_line(
     own: TestApptainer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(containers, "_PAUSES", ())
+    monkeypatch.setattr(engine_client, "_PAUSES", ())
 
     async def failure(**options: Any) -> str:
         async with opened(tmp_path, **options) as place:

@@ -16,10 +16,12 @@ import pytest
 
 from holdfast.errors import BadValue
 from holdfast.places import container as containers
+from holdfast.places import engine as engine_client
 from holdfast.places.backend import Sandbox
 from holdfast.places.base import PlaceGone, Refused
 from holdfast.places.carry import make_runtime
-from holdfast.places.container import ContainerPlace, DockerBackend, Engine, EngineFailed, PodmanBackend
+from holdfast.places.container import ContainerPlace, DockerBackend, PodmanBackend
+from holdfast.places.engine import Engine, EngineFailed
 from tests.contracts.engines import IMAGE, TestEngine, engine, make_root, needs
 from tests.contracts.staged import CONTAINERS, StagedPlace, container, container_place, until_gone
 from tests.support import eventually, never
@@ -492,7 +494,7 @@ def test_an_engine_without_its_server_says_so(tmp_path: Path) -> None:
 
 
 def test_an_engine_that_hangs_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(containers, "_PAUSES", ())
+    monkeypatch.setattr(engine_client, "_PAUSES", ())
     hanging = program(tmp_path, f"echo $$ > {tmp_path}/pid; sleep 1000 & wait")
     with pytest.raises(EngineFailed, match=r"engine info has not answered within 0\.5 s"):
         run(Engine(hanging, os.environ).run("info", budget=0.5))
@@ -501,7 +503,7 @@ def test_an_engine_that_hangs_is_given_up(tmp_path: Path, monkeypatch: pytest.Mo
 
 
 def test_a_failure_that_may_pass_is_tried_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(containers, "_PAUSES", (0.0, 0.0))
+    monkeypatch.setattr(engine_client, "_PAUSES", (0.0, 0.0))
     flaky = program(
         tmp_path,
         f"cd {tmp_path}; echo x >> tries; [ $(wc -l < tries) = 3 ] || {{ echo 'i/o timeout' >&2; exit 1; }}; echo yes",
@@ -528,7 +530,7 @@ def test_the_last_line_of_an_engine_is_its_error(tmp_path: Path, errors: str, li
 def test_an_image_that_is_missing_is_named_in_one_line(
     kind: str, own: TestEngine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(containers, "_PAUSES", ())
+    monkeypatch.setattr(engine_client, "_PAUSES", ())
 
     async def work() -> None:
         async with opened(kind, tmp_path, image="localhost:1/no-such-image") as place:
@@ -543,7 +545,7 @@ def test_an_image_that_is_missing_is_named_in_one_line(
 def test_a_mount_whose_source_is_missing_is_named_in_one_line(
     kind: str, own: TestEngine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(containers, "_PAUSES", ())
+    monkeypatch.setattr(engine_client, "_PAUSES", ())
 
     async def work() -> None:
         async with opened(kind, tmp_path, volumes=[f"{tmp_path}/none:/there"]) as place:

@@ -27,18 +27,14 @@ from holdfast.places.backend import Options, PlaceSpec, Sandbox, Site
 from holdfast.places.container import (
     DEFAULT_PATH,
     PLACE,
-    PULL_BUDGET,
     RUNTIMES,
-    Container,
     ContainerBackend,
     ContainerPlace,
-    Engine,
-    EngineFailed,
     container_name,
     mount,
-    printable,
 )
 from holdfast.places.container_options import APPTAINER_RULES
+from holdfast.places.engine import PULL_BUDGET, Container, Engine, EngineFailed, printable
 from holdfast.places.options import check_options
 from holdfast_keeper.protocol import Message
 

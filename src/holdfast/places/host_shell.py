@@ -91,6 +91,7 @@ printf '\\0holdfast-end %d\\0' $code
 [ $code = 0 ] || exit $code
 """
 _READ_SIZE = 1 << 16
+_WRITE_SIZE = 1 << 16
 _MOST_OUTPUT = 1 << 20
 
 
@@ -114,6 +115,7 @@ class HostShell:
         self._relay = relay
         self._buffer = b""
         self._ending = asyncio.ensure_future(relay.process.wait())
+        os.set_blocking(relay.target, False)
 
     async def ask(self, budget: float) -> dict[str, str]:
         """What the host is like, by name. Raises ShellEnded, StepFailed, TimeoutError."""
@@ -156,8 +158,20 @@ class HostShell:
         return text
 
     async def _send(self, data: bytes) -> None:
-        with contextlib.suppress(BrokenPipeError):  # its end is noticed when the answer is read
-            await asyncio.to_thread(_write_all, self._relay.target, data)
+        """Until it is written, or the client has ended: that is noticed when the answer is read."""
+        loop, target, view = asyncio.get_running_loop(), self._relay.target, memoryview(data)
+        while view and not self._ending.done():
+            try:
+                view = view[os.write(target, view[:_WRITE_SIZE]) :]
+            except BrokenPipeError:
+                return
+            except BlockingIOError:
+                ready = asyncio.Event()
+                loop.add_writer(target, ready.set)
+                try:
+                    await self._either(ready)
+                finally:
+                    loop.remove_writer(target)
 
     async def _until(self, mark: re.Pattern[bytes]) -> tuple[bytes, re.Match[bytes]]:
         """What comes before a mark, and the mark; both are taken."""
@@ -170,14 +184,11 @@ class HostShell:
 
     async def _read(self) -> bytes:
         source, loop = self._relay.source, asyncio.get_running_loop()
-        readable = asyncio.Event()
-        loop.add_reader(source, readable.set)
-        waiting = asyncio.ensure_future(readable.wait())
+        ready = asyncio.Event()
+        loop.add_reader(source, ready.set)
         try:
-            # Other processes, such as a control master, may keep the pipe open when the client has ended.
-            await asyncio.wait((waiting, self._ending), return_when=asyncio.FIRST_COMPLETED)
+            await self._either(ready)
         finally:
-            waiting.cancel()
             loop.remove_reader(source)
         with contextlib.suppress(BlockingIOError):
             if data := os.read(source, _READ_SIZE):
@@ -186,8 +197,10 @@ class HostShell:
         errors = os.pread(self._relay.errors, _MOST_OUTPUT, 0).decode(errors="replace")
         raise ShellEnded(code, errors or self._buffer.decode(errors="replace"))  # nologin writes to stdout
 
-
-def _write_all(target: int, data: bytes) -> None:
-    view = memoryview(data)
-    while view:
-        view = view[os.write(target, view[: 1 << 20]) :]
+    async def _either(self, ready: asyncio.Event) -> None:
+        """Until the pipe is ready or the client has ended: others, such as a control master, may keep the pipe open."""
+        waiting = asyncio.ensure_future(ready.wait())
+        try:
+            await asyncio.wait((waiting, self._ending), return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            waiting.cancel()

@@ -231,6 +231,15 @@ class RelayPeer(asyncio.BaseProtocol):
     def is_open(self) -> bool:
         return not self.cut.done()
 
+    def errors(self) -> str:
+        """What the program and the relay wrote to stderr, before this is closed."""
+        return os.pread(self._relay.errors, _MOST_NOISE, 0).decode(errors="replace")
+
+    @property
+    def exit_code(self) -> int:
+        """Of the program; 0 while it runs."""
+        return self._relay.process.returncode or 0
+
     # Called by the transport.
 
     def connection_lost(self, why: Exception | None) -> None:
@@ -406,6 +415,8 @@ class RelayLink:
         #: Why there is no connection; None while there is one, or was never one.
         self.trouble: OSError | None = None
         self.begin: Callable[[RelayPeer], Awaitable[None]] | None = None
+        #: Says by the exit code of the program, and by what it wrote to stderr, why the relay could not be reached.
+        self.explain: Callable[[int, str], Awaitable[OSError | None]] | None = None
         self.on_message: Callable[[FrameReader, Message], bool] = lambda reader, message: False
         self.on_cut: Callable[[], None] = lambda: None
 
@@ -533,6 +544,11 @@ class RelayLink:
         except (KeyError, TypeError, ValueError, AttributeError, Refused) as wrong:
             await peer.close()
             raise ConnectionError(f"the relay there does not keep to the protocol: {wrong!r}") from wrong
+        except ConnectionError as failed:
+            said = peer.errors()
+            await peer.close()
+            found = await self.explain(peer.exit_code, said) if self.explain is not None else None
+            raise found or failed from None
         except BaseException:
             await peer.close()
             raise

@@ -171,7 +171,7 @@ class SshClient:
 
     async def failure(self, errors: str) -> SshFailed:
         """What ssh said, and the next step."""
-        last, host = _last_line(errors) or "ssh failed without a reason", self.host
+        last, host = _last_line(errors).removeprefix("ssh: ") or "ssh failed without a reason", self.host
         lowered = errors.lower()
         if "host key" in lowered or "host identification" in lowered:
             is_changed = "identification has changed" in lowered
@@ -262,6 +262,7 @@ class SshPlace(MirroredPlace):
         self.client = SshClient(spec.backend, spec.options, site.environ)
         self._spec = spec
         self._site = site
+        self.link.explain = self._explain
         #: Whether the relay has answered since it was last started: else the host is asked first.
         self._is_proven = True
         #: The directory there that was just copied, until those that it replaces are removed.
@@ -333,9 +334,13 @@ class SshPlace(MirroredPlace):
             raise
         return shell, facts
 
+    async def _explain(self, code: int, said: str) -> SshFailed | None:
+        """Why a host that was used before cannot be reached; None where ssh itself has not failed."""
+        return await self.client.failure(said) if code == 255 else None
+
     async def _explained(self, ended: ShellEnded) -> SshFailed:
-        if ended.code == 255:
-            return await self.client.failure(ended.said)
+        if (failed := await self._explain(ended.code, ended.said)) is not None:
+            return failed
         if ended.code == 0:
             return SshFailed(f"{self.client.host} runs no commands: its login shell has not started sh")
         said = _last_line(ended.said) or f"the command there ended with {ended.code}"
@@ -387,7 +392,10 @@ class SshPlace(MirroredPlace):
             return make_sources(is_alike).archive(is_packed)
 
         packed = await asyncio.to_thread(pack)
-        await shell.unpack(packed, is_packed, facts.at, _COPY_BUDGET)
+        try:
+            await shell.unpack(packed, is_packed, facts.at, _COPY_BUDGET)
+        except TimeoutError:
+            raise SshFailed(f"{self.client.host} has not taken {len(packed)} bytes within {_COPY_BUDGET:g} s") from None
         self._copied = facts.at
         self._note("runtime-copied", host=self.client.host, bytes=len(packed))
 
