@@ -78,3 +78,27 @@ def test_an_answer_that_is_being_written_stays_below_what_is_read_from_the_log()
         "written",
         "a message",
     ]
+
+
+def test_a_long_paragraph_is_laid_out_in_pieces_and_nothing_of_it_is_missing(laid_out: list[str]) -> None:
+    console = Console(width=60)
+    conversation = ConversationBlocks()
+    words = [f"word{number}" for number in range(3000)]
+    conversation.delta(5, " ".join(words[:-1]))
+    drawn(conversation, console)
+    laid_out.clear()
+    conversation.delta(5, f" {words[-1]}")
+    assert " ".join(drawn(conversation, console)).split() == words
+    assert len(laid_out) == 1 and len(laid_out[0]) <= 1000
+
+
+def test_long_code_that_is_being_written_stays_code(laid_out: list[str]) -> None:
+    console = Console(width=60)
+    conversation = ConversationBlocks()
+    code = [f"value_{number} = {number}  # *no* emphasis" for number in range(200)]
+    conversation.delta(5, "```python\n" + "\n".join(code[:-1]))
+    drawn(conversation, console)
+    laid_out.clear()
+    conversation.delta(5, f"\n{code[-1]}")
+    assert [line.strip() for line in drawn(conversation, console) if line.strip()] == code
+    assert max(map(len, laid_out)) <= 1100

@@ -63,3 +63,19 @@ def test_what_moves_by_itself_is_drawn_less_often_while_the_user_types(instance:
         await stage.until(lambda: stage.app.pause(0.05) == 0.05)
 
     on_stage(act)
+
+
+def test_the_end_of_a_long_line_is_in_view_and_no_key_makes_a_new_layout(instance: Path) -> None:
+    async def act(stage: Stage) -> None:
+        await stage.press("slash")
+        await stage.press("a")
+        await stage.sees("/a (")
+        layouts: list[object] = []
+        box = stage.app.screen.query_one(LineBox)
+        stage.app.screen.screen_layout_refresh_signal.subscribe(box, layouts.append)
+        type_ahead(stage, "b" * 150 + "theend")
+        await stage.until(lambda: box.value.endswith("theend"))
+        await stage.until(lambda: stage.lines[-3].endswith("theend"))
+        assert not layouts
+
+    on_stage(act)

@@ -70,7 +70,7 @@ class LineDialog(ModalScreen[str | None]):
     def compose(self) -> ComposeResult:
         with Vertical():
             yield Static(lines(self._question))
-            yield LineBox(self._value, password=self._is_secret, compact=True)
+            yield LineBox(self._value, password=self._is_secret)
             yield Static(lines(self._hint or "enter sends · esc leaves"), classes="quiet")
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
@@ -106,7 +106,7 @@ class NewSessionDialog(ModalScreen[NewSession | None]):
     def compose(self) -> ComposeResult:
         with Vertical():
             yield Static(lines("A name for the new session"))
-            yield LineBox(self._name, compact=True)
+            yield LineBox(self._name)
             yield Static(self._shown(), id="agents", classes="quiet")
             yield Static(lines("↑ ↓ choose the agent · enter opens · esc leaves"), classes="quiet")
 
@@ -165,7 +165,7 @@ class ApprovalDialog(ModalScreen[Decision | None]):
                 )
             )
             if one.action == "sudo":
-                yield LineBox(password=True, placeholder="password", compact=True)
+                yield LineBox(password=True, placeholder="password")
                 yield Static("enter sends the password · esc leaves", classes="quiet")
             else:
                 yield Static(

@@ -63,7 +63,6 @@ class ProcessPane(Vertical):
     DEFAULT_CSS = """
     ProcessPane > #title { height: 1; background: $panel; padding: 0 1; }
     ProcessPane > #state { height: 1; color: $foreground 70%; padding: 0 1; }
-    ProcessPane > Input { height: 1; border: none; padding: 0 1; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("l", "show('log')", show=False),
@@ -210,7 +209,7 @@ class ProcessPane(Vertical):
 
     async def action_find(self) -> None:
         if self.mode == "log" and not self.query(Input):
-            await self.mount(LineBox(placeholder="find: a regular expression", compact=True, id="find"), after="#body")
+            await self.mount(LineBox(placeholder="find: a regular expression", id="find"), after="#body")
             self.screen.set_focus(self.query_one("#find", Input))
 
     async def on_input_submitted(self, event: Input.Submitted) -> None:

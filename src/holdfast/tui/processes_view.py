@@ -25,7 +25,6 @@ class ProcessesView(Vertical):
     """`filter_text` selects rows."""
 
     DEFAULT_CSS = """
-    ProcessesView > Input { height: 1; border: none; padding: 0 1; }
     ProcessesView > #last { height: 1; color: $foreground 70%; padding: 0 1; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [Binding("slash", "filter", show=False)]
@@ -90,7 +89,7 @@ class ProcessesView(Vertical):
 
     async def action_filter(self) -> None:
         if not self.query(Input):
-            made = LineBox(self.filter_text, placeholder="filter: words of command, state, session", compact=True)
+            made = LineBox(self.filter_text, placeholder="filter: words of command, state, session")
             await self.mount(made, before="#last")
             self.screen.set_focus(made)
 

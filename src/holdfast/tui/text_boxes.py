@@ -24,7 +24,14 @@ async def act_at_once(box: Input | TextArea, event: events.Key) -> bool:
 
 
 class LineBox(Input):
-    """One line of text."""
+    """One line of text. Its size never depends on it: what is typed needs no new layout, which is most of a frame."""
+
+    DEFAULT_CSS = """
+    LineBox, LineBox:focus { height: 1; border: none; padding: 0 1; }
+    """
+
+    def refresh(self, *regions: Region, repaint: bool = True, layout: bool = False, recompose: bool = False) -> LineBox:
+        return super().refresh(*regions, repaint=repaint, recompose=recompose)
 
     async def _on_key(self, event: events.Key) -> None:
         if event.is_printable or not await act_at_once(self, event):

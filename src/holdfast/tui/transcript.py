@@ -27,6 +27,8 @@ _STEP = 60
 _SHOWN_RESULT = 60
 _LEAST_WIDTH = 12
 _INDENT = 2
+#: Of a paragraph that is being written: more is not laid out at once.
+_LONGEST_PIECE = 1000
 Drawn = list[list[Segment]]
 
 
@@ -252,9 +254,10 @@ def _draft(text: str, width: int, dark: bool, console: Console) -> Drawn:
     """An answer that is being written: its paragraphs one by one, so that only the last one is laid out again."""
     lines: Drawn = []
     for paragraph in _paragraphs(text):
-        lines += (
-            [[], *_paragraph(paragraph, width, dark, console)] if lines else _paragraph(paragraph, width, dark, console)
-        )
+        if lines:
+            lines.append([])
+        for piece in _pieces(paragraph):
+            lines += _paragraph(piece, width, dark, console)
     return lines
 
 
@@ -273,6 +276,22 @@ def _paragraphs(text: str) -> list[str]:
             found.append("\n\n".join(open_parts))
             open_parts = []
     return [one for one in [*found, "\n\n".join(open_parts)] if one.strip()]
+
+
+def _pieces(paragraph: str) -> list[str]:
+    """A long one is laid out piece by piece: each ends with a line, a sentence or a word; code stays code."""
+    first_line = paragraph.partition("\n")[0]
+    fence = f"{first_line[:40]}\n" if paragraph.startswith("```") else ""
+    rest, found = paragraph, list[str]()
+    while len(rest) > _LONGEST_PIECE + len(fence):
+        part = rest[:_LONGEST_PIECE]
+        ends = [
+            part.rfind(mark, len(fence)) + len(mark) for mark in ("\n", ". ", " ") if part.rfind(mark, len(fence)) > 0
+        ]
+        at = ends[0] if ends else _LONGEST_PIECE
+        found.append(rest[:at].rstrip("\n"))
+        rest = fence + rest[at:]
+    return [*found, rest]
 
 
 def _is_blank(line: list[Segment]) -> bool:

@@ -70,7 +70,6 @@ def run(given: Given) -> int:
         from holdfast.tui.app import HoldfastApp
 
         app = HoldfastApp(theme, first.end())
-        termios.tcsetattr(0, termios.TCSANOW, before)
         app.run()
     finally:
         termios.tcsetattr(0, termios.TCSADRAIN, before)
