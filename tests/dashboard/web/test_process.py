@@ -220,7 +220,7 @@ def test_the_page_names_other_terminals(browser: Browser, tab: Page) -> None:
     go(other, f"/processes/{process}/terminal")
     expect(tab.locator(".terminal-who")).to_contain_text("also attached: dashboard")
     go(other, f"/processes/{process}/details")
-    expect(other.locator(".details")).to_contain_text("dashboard since")
+    expect(other.locator(".details")).to_contain_text("Attacheddashboard, ")
     expect(tab.locator(".terminal-who")).to_contain_text("may type, too")
     other.context.close()
     run_cli("kill", process)

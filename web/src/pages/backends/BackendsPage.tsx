@@ -35,14 +35,14 @@ export function BackendsPage(_: { rest: string[] }) {
     <>
       <div className="page-head">
         <h1>Backends</h1>
-        <span className="muted">Where commands can run beside this machine</span>
+        <span className="muted">Where commands can run</span>
         {!readOnly && (
           <span className="pane-actions">
             <button onClick={() => void clean()}>Clean up …</button>
           </span>
         )}
       </div>
-      <div className="stack">
+      <div className="stack backends">
         {list.map((backend) => (
           <BackendCard key={backend.name} backend={backend} readOnly={readOnly} onChange={again} />
         ))}

@@ -16,7 +16,7 @@ export function DetailsTab({ process }: { process: Process }) {
   if (details === null) return <Loading what="the details" />;
   const spec = details.spec ?? {};
   const env = Object.entries((spec.env as Record<string, string> | undefined) ?? {});
-  const typed = typedOf(process);
+  const [clients, typed] = [clientsOf(process), typedOf(process)];
   const omitted = (spec.omitted as string[] | undefined) ?? [];
   return (
     <div className="details">
@@ -53,9 +53,10 @@ export function DetailsTab({ process }: { process: Process }) {
       <Section title="Input and output">
         <Row label="Terminal">{process.pty ? `${process.cols}×${process.rows}` : "none"}</Row>
         <Row label="Attached">
-          {clientsOf(process).map(({ by, since }, index) => (
-            <span key={`${by} ${since}`}>{index > 0 && ", "}{by} since <Ago time={since} /></span>
-          ))}
+          {clients.length > 0 &&
+            clients.map(({ by, since }, index) => (
+              <span key={`${by} ${since}`}>{index > 0 && ", "}{by}, <Ago time={since} /></span>
+            ))}
         </Row>
         <Row label="Last typed">{typed && <>{typed.by}, <Ago time={typed.at} /></>}</Row>
         <Row label="Output">{size(process.output_bytes)}, the last {size(process.log_cap)} are kept</Row>

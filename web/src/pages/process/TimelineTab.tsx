@@ -82,6 +82,10 @@ export function textOf(event: HoldfastEvent): string {
       return `${field("reason")}${event.exit_code !== null ? `, exit code ${field("exit_code")}` : ""}`;
     case "process.input_needed":
       return `${event.secret ? "asks for a secret: " : "asks: "}${field("prompt")}`;
+    case "process.stalled":
+      return typeof event.last_output_at === "number" ? `no output for ${duration(event.ts - event.last_output_at)}` : "no output";
+    case "process.queued":
+      return `${field("command")}${event.queue ? `, in the queue ${field("queue")}` : ""}`;
     case "process.stall_over":
     case "process.input_over":
       return typeof event.since === "number" ? `after ${duration(event.ts - event.since)}` : "";

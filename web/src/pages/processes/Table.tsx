@@ -110,7 +110,7 @@ export const Table = memo(function Table(props: TableProps) {
               {head.label ? (
                 <button className="head-button" onClick={() => onSort(head.key)}>
                   {head.label}
-                  <span aria-hidden="true">{sort === head.key ? (isReversed ? " ↑" : " ↓") : ""}</span>
+                  {sort === head.key && <span aria-hidden="true">{isReversed ? "↑" : "↓"}</span>}
                 </button>
               ) : (
                 <span className="hidden-text">Notes</span>

@@ -174,8 +174,8 @@ function LastTyped({ process }: { process: Process }) {
   const typed = typedOf(process);
   if (typed === null) return null;
   return (
-    <span className="muted">
-      {typed.by} typed <Ago time={typed.at} />
+    <span className="muted terminal-typed">
+      · {typed.by} typed <Ago time={typed.at} />
     </span>
   );
 }
