@@ -219,7 +219,11 @@ async def _compose(
     opened.store.on_events.append(inbox.arrived)
 
     def is_urgent(session: str) -> bool:
-        return stream.is_followed("process.ended", "notification.queued") or inbox.is_read(session) or bool(opened.store.sinks)
+        return (
+            stream.is_followed("process.ended", "notification.queued")
+            or inbox.is_read(session)
+            or bool(opened.store.sinks)
+        )
 
     supervisor = places.supervisor = Supervisor(
         registry, opened.store, background, places.tracks_of, inbox.claimed, names.begins, places.measured, is_urgent

@@ -33,7 +33,9 @@ async def handle(context: DaemonContext, call: Call, ask: Logs) -> Message:
     log, part = await context.read(_opened, context.place_of(process), process, ask)
     try:
         clamped = None if ask.wait is None else await _wait_for_more(context, log, process, ask, ask.wait)
-        answer = await _stream(context, call, log, process, ask, part or await context.read(_range, log, ask))
+        if part is None:
+            part = await context.read(_range, log, ask)
+        answer = await _stream(context, call, log, process, ask, part)
         if ask.consume and _is_the_end(answer):
             await consume(context, call, [process.id])
         if call.consumed:
