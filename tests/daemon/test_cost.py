@@ -15,10 +15,10 @@ from holdfast.client.sync import Client
 
 #: The bounds, for each `run` and `wait` of a command that does nothing.
 MOST = {
-    "calls in the daemon": 3_000.0,
-    "commits of the store": 4.0,
-    "writes of the daemon": 70.0,
-    "bytes written by the daemon": 140_000.0,
+    "calls in the daemon": 2_400.0,
+    "commits of the store": 2.0,
+    "writes of the daemon": 45.0,
+    "bytes written by the daemon": 85_000.0,
     "context switches of the daemon": 50.0,
     "reads of the keeper": 20.0,
     "writes of the keeper": 8.0,

@@ -215,6 +215,31 @@ def test_who_cannot_keep_up_with_what_is_not_kept_hears_how_much_it_missed(tmp_p
     assert [event["count"] for event in rest] == list(range(2000, 3000))
 
 
+def test_a_follower_is_not_woken_by_events_of_other_topics_and_misses_none_of_its_own(tmp_path: Path) -> None:
+    async def main() -> None:
+        opened = await open_store(str(tmp_path / "store.db"), print)
+        stream = EventStream(opened.store)
+        following = stream.follow(0, "mine.*")
+        waiting = asyncio.ensure_future(anext(following))
+        await asyncio.sleep(0)
+        await opened.store.record([Happened("other.x", 1.0, {})])
+        for _ in range(10):
+            await asyncio.sleep(0)
+        assert not waiting.done()
+        await opened.store.record([Happened("mine.x", 2.0, {})])
+        batch = await asyncio.wait_for(waiting, 5)
+        assert [(event["type"], event["seq"]) for event in batch.events] == [("mine.x", 2)]
+        waiting = asyncio.ensure_future(anext(following))
+        await asyncio.sleep(0)
+        await opened.store.record([Happened("other.x", 3.0, {}) for _ in range(600)])
+        behind = await asyncio.wait_for(waiting, 5)
+        assert (behind.events, behind.cursor) == ([], 502), "it reads on, so that it is never far behind"
+        await following.aclose()
+        await opened.store.close()
+
+    asyncio.run(main())
+
+
 def test_events_that_were_dropped_leave_a_gap_in_their_place(home: Path) -> None:
     oldest = prune(home)
     with holdfast.connect() as hf:

@@ -99,6 +99,8 @@ def redact(text: str, known: Iterable[str] = ()) -> str:
 
 def for_model(text: str, known_values: Iterable[str] = ()) -> str:
     """As `redact`, for an excerpt: a known value that is cut at its start or end is masked as well."""
+    if not text or (len(text) < SHORTEST_MASKED and text.isalnum()):
+        return text
     forms = Forms.of(known_values)
     return redact(_masked(text, _edges(text, forms), is_masking=False)[0], forms)
 

@@ -148,6 +148,7 @@ def _is_open(approval: ApprovalRecord) -> bool:
 async def audit(context: DaemonContext, call: Call, ask: Audit) -> Message:
     """The newest entries, or those behind `after`, oldest first. With `verify`, all hashes are checked."""
     after, limit = ask.after, ask.limit
+    await context.store.flush()
     if after is None:
         entries = await context.store.read(lambda db: audit_rows.last(db, limit))
     else:

@@ -25,7 +25,8 @@ async def handle(context: DaemonContext, call: Call, ask: Events) -> Message:
 
     The first piece is empty and carries the first cursor. Without `follow` it replies after the newest event.
     """
-    await context.store.flush()
+    if not ask.follow:
+        await context.store.flush()
     pattern, since = query_of(context, ask)
     newest = context.stream.newest
     after = since if since is not None else await first_cursor(context, ask.follow)

@@ -26,7 +26,7 @@ async def handle(context: DaemonContext, call: Call, ask: Inbox) -> Message:
     most = context.settings.wait_limit
     granted = min(wait, most) if most > 0 else wait
     began = time.monotonic()
-    await context.inbox.all_arrived()
+    await context.inbox.all_arrived(session)
     process = _process_of(context, call, session, ask.process) if ask.process is not None else None
 
     def is_wanted(notice: Notice) -> bool:

@@ -25,6 +25,7 @@ _LATELY, _MOST_ENDED = 1800.0, 10
 
 async def sessions(context: DaemonContext, call: Call, ask: Sessions) -> Message:
     """Sessions that own processes or have pending notices; the one that started a process last comes last."""
+    await context.inbox.all_arrived()
     pending = context.inbox.counts()
     rows: dict[str, Message] = {session: _row(session) for session in pending if call.sees(session)}
     seen = [process for process in context.registry.shown() if call.sees(process.meta.session)]
@@ -94,6 +95,7 @@ async def digest(context: DaemonContext, call: Call, ask: Digest) -> Message:
     owned.sort(key=lambda process: process.meta.requested_at, reverse=True)
     running = await _with_last_lines(context, [process for process in owned if process.is_running])
     ended = await _with_last_lines(context, _ended_lately(owned, now))
+    await context.inbox.all_arrived(session)
     pending = len(context.inbox.all_of(session))
     text = notice_texts.digest(running, now, pending, ended)
     return {"text": text, "processes": running, "ended": ended, "pending": pending}

@@ -126,9 +126,9 @@ class SessionInboxes:
         """Whether a caller waits for the notices of this session."""
         return self._signals.is_heard(session)
 
-    async def all_arrived(self) -> None:
-        """Notices of ends that are shown already can be read when this returns."""
-        if self._coming:
+    async def all_arrived(self, session: str | None = None) -> None:
+        """Notices of ends of this session, or of any, that are shown already can be read when this returns."""
+        if any(session in (None, notice.session) for notice in self._coming.values()):
             await self._store.flush()
 
     def of_session(self, session: str, taker: Holder | None = None) -> list[Notice]:

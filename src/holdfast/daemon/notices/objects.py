@@ -71,7 +71,7 @@ async def complete(context: DaemonContext, notice: Notice, is_raw: bool = False)
 
 async def keep_output(context: DaemonContext, process_id: ProcessId) -> None:
     """Before the log is removed: pending completions keep the end of its output."""
-    await context.inbox.all_arrived()
+    await context.inbox.all_arrived(context.registry.owner(process_id))
     before = context.inbox.pending_of(process_id)
     after = [await complete(context, notice) for notice in before]
     changed = [notice for notice in after if notice not in before]

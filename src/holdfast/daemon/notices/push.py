@@ -20,6 +20,7 @@ async def pushed(
     With a `window`, at most this many are sent without being acknowledged. With `take`, other takers do not get the
     same ones until they are acknowledged or this is closed.
     """
+    await context.inbox.all_arrived(context.sessions.resolve(session))
     taker = object() if take else None
     given: set[str] = set()
     is_idle = False

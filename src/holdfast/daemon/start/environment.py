@@ -16,6 +16,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from itertools import chain
 from typing import Any
 
+from holdfast import light_json
 from holdfast.model.matches import MOST_LINES, WatchMatch
 from holdfast.model.process import ProcessId
 from holdfast.places.base import ExecutionPlace
@@ -52,6 +53,9 @@ _MOST_NOTED = 64
 _RELEARN_BUDGET = 5.0
 #: Characters of an environment that is searched in a thread.
 _LARGE = 32 << 10
+#: A text of up to this many bytes is masked by up to this many secrets in less time than a switch of threads costs.
+_SMALL = 1024
+_FEW = 20
 #: Names of removed variables that a note lists.
 _MOST_NAMED = 20
 
@@ -113,6 +117,8 @@ class KnownSecrets:
         self._configured = configured
         self._resolve = resolve
         self._noted: list[tuple[Callable[[], Environment], str]] = []
+        #: The last environment of each session: callers send the same one again and again.
+        self._last: dict[str, Environment] = {}
         #: With the sessions whose processes have it.
         self._forms: dict[str, set[str]] = {}
         self._turn = threading.Lock()
@@ -121,7 +127,11 @@ class KnownSecrets:
 
     def note(self, env: Environment, session: str) -> None:
         """Remember the secrets of an environment, before the next text is masked."""
-        self._note(lambda: env, session)
+        if self._last.get(session) != env:
+            if len(self._last) >= _MOST_NOTED:
+                self._last.clear()
+            self._last[session] = env
+            self._note(lambda: env, session)
 
     def transferred(self, place_of: Callable[[ProcessId], ExecutionPlace], process_id: ProcessId, session: str) -> None:
         """The secrets of a process are those of its new owner, too."""
@@ -144,7 +154,17 @@ class KnownSecrets:
 
     async def mask(self, value: Any, session: str | None) -> Any:
         """A JSON value with the secrets of a session, or all, masked; unchanged where the settings say so."""
-        return await asyncio.to_thread(self._masked, value, session) if self.is_on and value else value
+        if not self.is_on or not value:
+            return value
+        if self._is_idle and len(light_json.dump_bytes(value)) < _SMALL:
+            return self._masked(value, session)
+        return await asyncio.to_thread(self._masked, value, session)
+
+    @property
+    def _is_idle(self) -> bool:
+        """Whether the known secrets are few, and known at once."""
+        is_busy = self._noted or self._turn.locked() or not self._has_relearned.is_set()
+        return not is_busy and len(self._forms) <= _FEW
 
     async def mask_matches(self, matches: Sequence[WatchMatch], session: str) -> list[WatchMatch]:
         """Matches with masked lines. Lines in the middle of many are not masked: notices only count them."""
@@ -182,6 +202,7 @@ class KnownSecrets:
         for form in forms:
             self._forms[form] = {*self._forms.pop(form, ()), session}
         for oldest in list(self._forms)[: max(0, len(self._forms) - _MOST)]:
+            self._last.clear()
             del self._forms[oldest]
 
     async def relearn(self, places: list[ExecutionPlace], owner: Callable[[ProcessId], str | None]) -> None:
