@@ -13,7 +13,7 @@ from typing import Any
 from holdfast.wire.frames import FrameDecoder
 
 #: Sent by the connection itself, at a time that no call decides.
-_OF_THE_CONNECTION = ("hello", "got", "cancel")
+_OF_THE_CONNECTION = ("hello", "got")
 _ID = re.compile(r"^(proc|note|appr)_\w+$")
 
 
@@ -28,6 +28,8 @@ class Record:
 
     def note_request(self, frame: dict[str, Any]) -> None:
         op = frame["op"]
+        if op == "cancel":
+            return  # sent where a caller stops reading before the daemon has sent all: not every time
         with self._lock:
             names = sorted(frame.keys() - {"op", "rid", "had"})  # `had` depends on what was answered before
             self.requests.setdefault("connection" if op in _OF_THE_CONNECTION else self.call, set()).add((op, *names))

@@ -213,7 +213,7 @@ def test_an_unknown_process_and_an_unknown_page_say_so(tab: Page) -> None:
 
 
 def test_the_page_names_other_terminals(browser: Browser, tab: Page) -> None:
-    process = start("exec cat", "-t", "--name", "watched")
+    process = start("exec cat", "-t")
     go(tab, f"/processes/{process}/terminal")
     expect(tab.locator(".terminal-who")).to_contain_text("may type, too")
     other = open_tab(browser)
