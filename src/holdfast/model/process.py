@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from typing import Any, Literal, NewType, TypeAlias
 
@@ -25,6 +26,10 @@ DeadlineAction: TypeAlias = Literal["kill", "notify"]
 RestartPolicy: TypeAlias = Literal["never", "on-failure", "always"]
 SandboxNetwork: TypeAlias = Literal["none", "host"]
 Notify: TypeAlias = Literal["any", "failure", "success", "never"]
+
+
+def new_id() -> ProcessId:
+    return ProcessId(f"{PREFIX}{os.urandom(6).hex()}")
 
 
 def is_id(text: str) -> bool:

@@ -23,7 +23,7 @@ from holdfast.errors import BadValue, HoldfastError, NotFound, NotNow
 from holdfast.model import agents as names
 from holdfast.model import prompts
 from holdfast.model.agents import AgentState
-from holdfast.model.process import HeldProcess, ProcessId
+from holdfast.model.process import HeldProcess, ProcessId, new_id
 from holdfast.ops.agents import AgentControl, AgentLaunch, AgentLog, Agents, AgentSend, AgentSettings, AgentStart
 from holdfast.ops.events import Publish
 from holdfast.ops.start import Start
@@ -261,7 +261,7 @@ async def _start(context: DaemonContext, call: Call, ask: AgentLaunch, since: in
     elif process is None:
         request = Start.read(
             {
-                "id": f"proc_{os.urandom(6).hex()}",
+                "id": new_id(),
                 "argv": [sys.executable, "-m", "holdfast.agent", session, str(since), *([ask.acp] if ask.acp else [])],
                 "session": names.AGENTS,
                 "acts_for": session,

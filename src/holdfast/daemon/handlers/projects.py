@@ -8,7 +8,7 @@ import sys
 from holdfast.daemon.core.context import Call, DaemonContext, Message
 from holdfast.daemon.handlers import start
 from holdfast.errors import NotFound
-from holdfast.model.process import HeldProcess
+from holdfast.model.process import HeldProcess, new_id
 from holdfast.ops.projects import ControlProject
 from holdfast.ops.start import Start
 
@@ -25,7 +25,7 @@ async def control(context: DaemonContext, call: Call, ask: ControlProject) -> Me
     directory = os.path.dirname(file)
     request = Start.read(
         {
-            "id": f"proc_{os.urandom(6).hex()}",
+            "id": new_id(),
             "name": f"{ask.project}-{ask.action}",
             "argv": [sys.executable, "-P", "-m", "holdfast", *words, "-p", ask.project],
             "session": member.meta.session,

@@ -15,7 +15,7 @@ from holdfast.http.negotiate import media_of
 from holdfast.http.request import HttpRequest
 from holdfast.http.responses import HttpRefusal, Response, json_response
 from holdfast.http.routing import JSON, OCTETS, Flat, HeaderField, Success, operation_route
-from holdfast.model.process import PREFIX, HeldProcess, ProcessId
+from holdfast.model.process import PREFIX, HeldProcess, ProcessId, new_id
 from holdfast.ops.declare import Operation, Record, Traits, field
 from holdfast.ops.processes import Inspect, Kill, Send, Wait
 from holdfast.ops.records import KillResultFields
@@ -51,7 +51,7 @@ async def start(request: HttpRequest) -> Response:
 async def exec_in(request: HttpRequest) -> Response:
     """201 for a command that runs now; 200 where the id was started before."""
     ask = {**await request.fields(), **request.path}
-    ask["id"] = ask.get("id") or f"{PREFIX}{os.urandom(6).hex()}"
+    ask["id"] = ask.get("id") or new_id()
     ask["grant"] = ask.pop("env", None)
     is_new = request.context.registry.get(ProcessId(str(ask["id"]))) is None
     reply = await request.while_connected(request.ask("exec", ask))
@@ -61,7 +61,7 @@ async def exec_in(request: HttpRequest) -> Response:
 
 def _start_fields(ask: Message) -> Message:
     """The body with the names of the operation, and with defaults for what a client on the socket always gives."""
-    ask["id"] = ask.get("id") or f"{PREFIX}{os.urandom(6).hex()}"
+    ask["id"] = ask.get("id") or new_id()
     ask["grant"], ask["env"] = ask.pop("env", None), ask.pop("caller_env", None)
     if ask.get("cwd") is None:
         ask["cwd"] = os.path.expanduser("~")
