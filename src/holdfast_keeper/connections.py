@@ -154,6 +154,7 @@ class Connection:
         self.is_daemon = False
         #: Whether it sent `leave`: the daemon stops on purpose.
         self.has_left = False
+        self.peer_pid = peer(sock)[0]
         sock.setblocking(False)
         loop.watch(sock.fileno(), READ, self._ready)
 
@@ -223,8 +224,13 @@ class Refusal(Exception):
 
 def is_owner(sock: socket.socket) -> bool:
     """Whether the peer runs as our own user, or as root."""
-    _, uid, _ = struct.unpack("3i", sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))
-    return uid in (os.geteuid(), 0)
+    return peer(sock)[1] in (os.geteuid(), 0)
+
+
+def peer(sock: socket.socket) -> tuple[int, int, int]:
+    """Process, user and group that connected."""
+    pid, uid, gid = struct.unpack("3i", sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))
+    return pid, uid, gid
 
 
 class HolderLink:
