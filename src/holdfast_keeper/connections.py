@@ -39,6 +39,8 @@ Descriptors = dict[str, int]
 
 #: A peer that leaves more than this unread is disconnected.
 _MOST_UNREAD = 64 << 20
+#: Read at once. For a larger buffer the C library asks the kernel for memory each time.
+_MOST_READ = 1 << 16
 _HEADER_SIZE = 1 << 14
 _CONTROL_SIZE = socket.CMSG_LEN(16 * 4)
 
@@ -199,7 +201,7 @@ class Connection:
 
     def _read(self) -> None:
         try:
-            data = self._sock.recv(1 << 18)
+            data = self._sock.recv(_MOST_READ)
         except BlockingIOError:
             return
         except OSError:
