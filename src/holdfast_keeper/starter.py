@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from holdfast_keeper import bundle, cgroups, failpoints, kernel, log
 from holdfast_keeper.bundle import KeeperDir
-from holdfast_keeper.cgroups import Paths, ProcessLimits, group_of, oom_kills
+from holdfast_keeper.cgroups import Groups, Paths, ProcessLimits, group_of, oom_kills
 from holdfast_keeper.connections import Descriptors, HolderLink, ReplyTo
 from holdfast_keeper.fork_server import ChildAnswer, ChildRequest, Forks
 from holdfast_keeper.held_command import HeldCommand, new_report, open_fifo
@@ -93,14 +93,16 @@ class Prepared(NamedTuple):
     group: str | None
 
     @classmethod
-    def make(cls, directory: str, group: str | None) -> Prepared:
-        """Raises OSError, after removing what was created."""
+    def make(cls, directory: str, groups: Groups) -> Prepared:
+        """Raises OSError, after removing what was created. The cgroup comes last: to make one holds up the fork into
+        another one.
+        """
         pending = _new_pending()
         try:
             os.mkdir(directory, 0o700)
             os.mkfifo(f"{directory}/{bundle.FIFO['out']}", 0o600)
             bundle.create(f"{directory}/{pending}", _BLANK)
-            return cls(directory, pending, open_fifo(directory, "out"), group)
+            return cls(directory, pending, open_fifo(directory, "out"), groups.make())
         except OSError:
             _discard(directory)
             raise
@@ -197,7 +199,7 @@ class Starter:
         """While the command is forked, or later."""
         if self._prepared is None:
             try:
-                self._prepared = Prepared.make(self._next_directory, self._keeper.groups.make())
+                self._prepared = Prepared.make(self._next_directory, self._keeper.groups)
             except OSError:  # the next start says what is wrong
                 return
 
