@@ -364,13 +364,14 @@ class Launch:
         self._also_born: bundle.Slot = {"run": 0}
 
     def take(self, prepared: Prepared) -> None:
-        """Use what was made ahead. Raises OSError as `prepare` does."""
-        self.fds["out"], self.pending = prepared.out, prepared.pending
+        """Use what was made ahead. If that fails, `prepare` makes everything, or says what is wrong."""
         try:
             os.rename(prepared.directory, self.directory)
         except OSError:
+            os.close(prepared.out)
             _discard(prepared.directory)
-            raise
+            return
+        self.fds["out"], self.pending = prepared.out, prepared.pending
         self._has_directory = True
 
     def prepare(self, limits: ProcessLimits, group: str | None) -> None:
