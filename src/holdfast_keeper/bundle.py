@@ -4,6 +4,7 @@
     keeper.sock           control stream
     depot.sock            descriptors for holders
     place.json            settings that outlive every process
+    next/                 the files for the next start, made ahead of it
     live/<id>/            a bundle while its command runs, or a process can still write to its output
     done/<id>/            afterwards, until it is removed
         spec.json         how the command is run (0600: it contains the environment)
@@ -41,6 +42,7 @@ LOCK = "keeper.lock"
 SETTINGS = "place.json"
 LIVE = "live"
 DONE = "done"
+NEXT = "next"
 
 SPEC = "spec.json"
 _PENDING = "pending-"

@@ -39,6 +39,8 @@ Descriptors = dict[str, int]
 
 #: A peer that leaves more than this unread is disconnected.
 _MOST_UNREAD = 64 << 20
+#: Read at once. For a larger buffer the C library asks the kernel for memory each time.
+_MOST_READ = 1 << 16
 _HEADER_SIZE = 1 << 14
 _CONTROL_SIZE = socket.CMSG_LEN(16 * 4)
 
@@ -154,6 +156,7 @@ class Connection:
         self.is_daemon = False
         #: Whether it sent `leave`: the daemon stops on purpose.
         self.has_left = False
+        self.peer_pid = peer(sock)[0]
         sock.setblocking(False)
         loop.watch(sock.fileno(), READ, self._ready)
 
@@ -198,7 +201,7 @@ class Connection:
 
     def _read(self) -> None:
         try:
-            data = self._sock.recv(1 << 18)
+            data = self._sock.recv(_MOST_READ)
         except BlockingIOError:
             return
         except OSError:
@@ -223,8 +226,13 @@ class Refusal(Exception):
 
 def is_owner(sock: socket.socket) -> bool:
     """Whether the peer runs as our own user, or as root."""
-    _, uid, _ = struct.unpack("3i", sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))
-    return uid in (os.geteuid(), 0)
+    return peer(sock)[1] in (os.geteuid(), 0)
+
+
+def peer(sock: socket.socket) -> tuple[int, int, int]:
+    """Process, user and group that connected."""
+    pid, uid, gid = struct.unpack("3i", sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))
+    return pid, uid, gid
 
 
 class HolderLink:

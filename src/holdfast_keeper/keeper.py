@@ -60,6 +60,7 @@ class Keeper:
     def __init__(self, keeper_dir: KeeperDir, anchor: socket.socket, store: DescriptorStore) -> None:
         kernel.name_process("keeper", keeper_dir.path)
         kernel.become_subreaper()
+        kernel.shorten_slice()
         self.dir = keeper_dir
         self.loop = Loop()
         self.groups = Groups.of_place(keeper_dir.path)

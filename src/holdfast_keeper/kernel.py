@@ -40,6 +40,11 @@ _SIGINFO_SIZE, _RUSAGE_SIZE = 128, 144
 _MAXRSS_AT = 4 * struct.calcsize("l")
 
 _SYS_CLONE3 = 435
+_SYS_SCHED_SETATTR = {"x86_64": 314, "aarch64": 274, "riscv64": 274}.get(os.uname().machine)
+_SCHED_ATTR = struct.Struct("IIQiIQQQ")
+_SCHED_FLAG_RESET_ON_FORK = 1
+#: Nanoseconds; the shortest that the kernel accepts.
+_SHORT_SLICE = 100_000
 _CLONE_INTO_CGROUP = 0x2_0000_0000
 
 
@@ -58,6 +63,23 @@ def name_process(role: str, *words: str) -> None:
             ctypes.memmove(begin, title.ljust(end - begin, b"\0"), end - begin)
     except (OSError, ValueError):
         return
+
+
+def shorten_slice(pid: int = 0) -> None:
+    """Have the scheduler run this process soon after it is woken, also beside commands that keep the processors busy.
+
+    Its share of processor time stays the same, in shorter slices. Its children get normal slices. Without effect before
+    Linux 6.12, and on a process with a scheduling policy of its own.
+    """
+    try:
+        if _SYS_SCHED_SETATTR is None or os.sched_getscheduler(pid) != os.SCHED_OTHER:
+            return
+        nice = os.getpriority(os.PRIO_PROCESS, pid)
+    except OSError:
+        return
+    size = _SCHED_ATTR.size
+    attributes = _SCHED_ATTR.pack(size, os.SCHED_OTHER, _SCHED_FLAG_RESET_ON_FORK, nice, 0, _SHORT_SLICE, 0, 0)
+    _libc.syscall(_SYS_SCHED_SETATTR, pid, attributes, 0)
 
 
 def punch_hole(fd: int, start: int, length: int) -> None:

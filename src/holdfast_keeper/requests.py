@@ -63,6 +63,7 @@ def _serve_again(keeper: Keeper, connection: Connection, message: Message) -> No
 def _hello(keeper: Keeper, connection: Connection, message: Message) -> Message:
     if not message.get("reader"):
         connection.is_daemon = True
+        kernel.shorten_slice(connection.peer_pid)
         keeper.settings = {"log_total": message.get("log_total"), "revive": message.get("revive"), "left": False}
         keeper.dir.write_settings(keeper.settings)
         keeper.quota.total = message.get("log_total")

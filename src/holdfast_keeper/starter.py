@@ -1,11 +1,12 @@
 """Starts commands: creates the bundle, has a child forked, and answers when the child has become the command.
 
 `Starter` has the starts in progress. `Launch` is all that one of them creates and opens before the fork, `Relaunch` the
-same for the next run of a command that has ended.
+same for the next run of a command that has ended. `Prepared` is what is created before the next start is requested.
 """
 
 from __future__ import annotations
 
+import contextlib
 import errno as errors
 import itertools
 import json
@@ -15,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from holdfast_keeper import bundle, cgroups, failpoints, kernel, log
 from holdfast_keeper.bundle import KeeperDir
-from holdfast_keeper.cgroups import Paths, ProcessLimits, group_of, oom_kills
+from holdfast_keeper.cgroups import Groups, Paths, ProcessLimits, group_of, oom_kills
 from holdfast_keeper.connections import Descriptors, HolderLink, ReplyTo
 from holdfast_keeper.fork_server import ChildAnswer, ChildRequest, Forks
 from holdfast_keeper.held_command import HeldCommand, new_report, open_fifo
@@ -80,10 +81,46 @@ class _Attempt(NamedTuple):
     """Those that the child sends its descriptors to."""
 
 
+class Prepared(NamedTuple):
+    """What the next start needs, whatever its command: made while the keeper is idle, because it takes as long as all
+    the rest. No record depends on it: what a keeper leaves behind, the next one removes.
+    """
+
+    directory: str
+    pending: str
+    out: int
+    """The FIFO for its output, open for reading."""
+    group: str | None
+
+    @classmethod
+    def make(cls, directory: str, groups: Groups) -> Prepared:
+        """Raises OSError, after removing what was created. The cgroup comes last: to make one holds up the fork into
+        another one.
+        """
+        pending = _new_pending()
+        try:
+            os.mkdir(directory, 0o700)
+            os.mkfifo(f"{directory}/{bundle.FIFO['out']}", 0o600)
+            bundle.create(f"{directory}/{pending}", _BLANK)
+            return cls(directory, pending, open_fifo(directory, "out"), groups.make())
+        except OSError:
+            _discard(directory)
+            raise
+
+    def withdraw(self) -> None:
+        os.close(self.out)
+        _discard(self.directory)
+        if self.group is not None:
+            cgroups.remove(self.group)
+
+
 class Starter:
     def __init__(self, keeper: Keeper) -> None:
         self._keeper = keeper
         self._under_way: dict[str, _Attempt] = {}
+        self._next_directory = f"{keeper.dir.path}/{bundle.NEXT}"
+        self._prepared: Prepared | None = None
+        _discard(self._next_directory)
         self.forks = Forks(keeper.loop, keeper.dir.path, keeper.dir.file_limit)
 
     @property
@@ -94,7 +131,8 @@ class Starter:
         """The cgroups that are in use though no held command is in them yet."""
         attempts = self._under_way.values()
         limits = {path for attempt in attempts for path in attempt.launch.limits.values()}
-        return {attempt.group for attempt in attempts if attempt.group is not None} | limits
+        groups = {attempt.group for attempt in attempts} | {self._prepared.group if self._prepared else None}
+        return {group for group in groups if group is not None} | limits
 
     def under_way(self) -> dict[str, Descriptors]:
         """Descriptors of commands that are being started: holders must have these as well."""
@@ -132,14 +170,20 @@ class Starter:
 
     def dismiss(self) -> None:
         self.forks.close()
+        if self._prepared is not None:
+            self._prepared.withdraw()
+            self._prepared = None
         for attempt in self._under_way.values():
             attempt.launch.started()
 
     def _attempt(self, request: StartRequest) -> None:
         launch = self._launch(request)
-        group = self._keeper.groups.make()
+        prepared = self._take_prepared() if request.before is None and not request.spec["pty"] else None
+        group = self._keeper.groups.make() if prepared is None else prepared.group
         attempt = _Attempt(request, launch, group, self._keeper.ready_holders())
         try:
+            if prepared is not None:
+                launch.take(prepared)
             launch.prepare(self._keeper.limits, group)
             failpoints.reach("start-prepared")
             self.forks.run(_child_request(attempt), lambda answer: self._settle(attempt, answer))
@@ -149,6 +193,21 @@ class Starter:
             return
         self._under_way[request.id] = attempt
         failpoints.reach("start-requested")
+        self._keeper.loop.when_idle(self._prepare)
+
+    def _prepare(self) -> None:
+        """While the command is forked, or later."""
+        if self._prepared is None:
+            try:
+                self._prepared = Prepared.make(self._next_directory, self._keeper.groups)
+            except OSError:  # the next start says what is wrong
+                return
+
+    def _take_prepared(self) -> Prepared | None:
+        prepared, self._prepared = self._prepared, None
+        if prepared is not None and prepared.group is not None and not os.path.isdir(prepared.group):
+            prepared = prepared._replace(group=self._keeper.groups.make())  # another program removed it
+        return prepared
 
     def _launch(self, request: StartRequest) -> Launch:
         keeper_dir = self._keeper.dir
@@ -218,6 +277,17 @@ class Starter:
             self._keeper.sweep_groups_later()
 
 
+def _discard(directory: str) -> None:
+    """Remove what was prepared; on a disk that is read-only it stays."""
+    with contextlib.suppress(OSError):
+        bundle.remove(directory)
+
+
+def _new_pending() -> str:
+    """Unique, so that the child of a start that was given up cannot claim the bundle of the next one."""
+    return bundle.pending(f"{os.getpid()}-{next(_numbers)}")
+
+
 def _child_request(attempt: _Attempt) -> ChildRequest:
     launch = attempt.launch
     return ChildRequest(
@@ -282,20 +352,32 @@ class Launch:
         self.program = program
         self.fds: Descriptors = {}
         self.born: bundle.Slot = {}
-        #: Unique, so that the child of a start that was given up cannot claim the bundle of the next one.
-        self.pending = bundle.pending(f"{os.getpid()}-{next(_numbers)}")
+        self.pending = _new_pending()
         #: Ends that only the command keeps, open here until it has them.
         self._for_command: list[int] = []
         #: The groups that limit it, by controller.
         self.limits: Paths = {}
         #: The command's end of its terminal, where it has one.
         self.terminal: int | None = None
+        self._has_directory = False
         #: What is added to the record of its start.
         self._also_born: bundle.Slot = {"run": 0}
 
+    def take(self, prepared: Prepared) -> None:
+        """Use what was made ahead. If that fails, `prepare` makes everything, or says what is wrong."""
+        try:
+            os.rename(prepared.directory, self.directory)
+        except OSError:
+            os.close(prepared.out)
+            _discard(prepared.directory)
+            return
+        self.fds["out"], self.pending = prepared.out, prepared.pending
+        self._has_directory = True
+
     def prepare(self, limits: ProcessLimits, group: str | None) -> None:
         """Create the bundle and open the streams. Raises OSError; `give_up` then removes what was created."""
-        self._make_directory()
+        if not self._has_directory:
+            self._make_directory()
         if self.spec["pty"]:
             self._open_terminal()
         else:
@@ -303,7 +385,8 @@ class Launch:
         if self.spec.get("limits"):
             self.limits = limits.make(self.spec["limits"])
         self._write_spec()
-        bundle.create(f"{self.directory}/{self.pending}", _BLANK)
+        if not self._has_directory:
+            bundle.create(f"{self.directory}/{self.pending}", _BLANK)
         self._describe(group)
 
     @property
@@ -368,8 +451,9 @@ class Launch:
 
     def _open_pipes(self) -> None:
         for name in ("out", "err") if self.spec["split"] else ("out",):
-            self._make_fifo(bundle.FIFO[name])
-            self.fds[name] = open_fifo(self.directory, name)
+            if name not in self.fds:
+                self._make_fifo(bundle.FIFO[name])
+                self.fds[name] = open_fifo(self.directory, name)
         if self.spec["stdin"]:
             fifo = self._make_fifo(bundle.STDIN)
             # With a reader of our own, the write end opens at once; the command opens its own.

@@ -95,6 +95,16 @@ def test_cached_bytes_are_read_without_waiting(written: Written) -> None:
         assert log.read_nowait(7) == (7, b"7")
 
 
+def test_the_file_of_new_bytes_is_opened_without_waiting(written: Written) -> None:
+    with written.log() as log:
+        assert log.read_nowait(0, is_new=True) is None, "nothing was written"
+        written.append(b"0123456")
+        assert log.read_nowait(2, 3, is_new=True) == (2, b"234")
+        written.append(bytes(20))
+        assert log.read_nowait(7, is_new=True) == (7, bytes(3)), "up to the end of the segment"
+        assert log.read(10) == (10, bytes(10))
+
+
 def test_one_read_is_never_larger_than_a_chunk(tmp_path: Path) -> None:
     written = Written(tmp_path, size=4 * CHUNK)
     written.append(b"x" * (2 * CHUNK))

@@ -29,7 +29,7 @@ GREET_LIMIT = 15.0
 MAX_CUTS = 10
 _GREETINGS = 5
 _AGAIN = "holdfast daemon stop (detached processes go on), then try again"
-_PIECE = 1 << 18
+_PIECE = 1 << 16
 
 
 class Done:

@@ -36,6 +36,10 @@ else:  # `typing` costs more time to import than a short call takes
             return cls
 
 
+#: A reader that is closed early keeps its connection if the daemon has ended the requests within this time.
+_SETTLE_LIMIT = 0.05
+
+
 class Followed(Generic[T]):
     """One question whose answer comes in parts. `items` makes of a part what the reader is given."""
 
@@ -87,6 +91,10 @@ class Followed(Generic[T]):
 
     def acknowledgement(self, item: T) -> Ask | None:
         """What to ask when the reader wants the one after this item."""
+        return None
+
+    def unanswered(self) -> set[int] | None:
+        """The questions under way, for a connection that is to be used again; None where it must be closed."""
         return None
 
 
@@ -184,6 +192,13 @@ class FollowedOutput(Followed[Output]):
         if pieces:
             self._cuts = 0
         return pieces
+
+    def unanswered(self) -> set[int]:
+        return {
+            rid
+            for rid, cursor in self._asked.items()
+            if (self.ended is None if cursor is None else cursor.answer is None)
+        }
 
     def _ask_wait(self, ask: AskNow) -> None:
         asked: Message = {"processes": [self._process], "mode": "all", "until": "exit"}
@@ -288,8 +303,11 @@ class Reading(ReadingState[T]):
         open_link: Callable[[float | None], Link],
         followed: Followed[T],
         call: Callable[[Ask], object] | None = None,
+        give_back: Callable[[Link], None] | None = None,
     ) -> None:
+        """`give_back` takes the link for other requests, where it can be used again."""
         self._open_link = open_link
+        self._give_back = give_back
         self._followed = followed
         self._call = call
         self._link: Link | None = None
@@ -335,8 +353,27 @@ class Reading(ReadingState[T]):
     def close(self) -> None:
         """The item that was given last is not acknowledged by this."""
         link, self._link = self._link, None
-        if link is not None:
+        if link is None:
+            return
+        if self._give_back is not None and self._is_settled(link):
+            self._give_back(link)
+        else:
             link.close()
+
+    def _is_settled(self, link: Link) -> bool:
+        """Cancel what is under way, and take what still comes of it: whether nothing more will come."""
+        rids = self._followed.unanswered()
+        if rids is None or not link.is_usable:
+            return False
+        until = time.monotonic() + _SETTLE_LIMIT
+        try:
+            for rid in rids:
+                link.cancel(rid)
+            while rids and (left := until - time.monotonic()) > 0:
+                rids -= {answer.rid for answer in link.receive(left) if isinstance(answer, (Done, Failed))}
+        except LinkCut:
+            return False
+        return not rids
 
     def receive(self, timeout: float | None = None) -> list[T]:
         """The next items; none when `timeout` ran out, or when the answer has none."""

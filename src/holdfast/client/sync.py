@@ -158,8 +158,10 @@ class Client(SyncCalls):
             return result
 
     def _reading(self, followed: Followed[T]) -> Reading[T]:
-        from holdfast.client.reading import Reading
+        from holdfast.client.reading import FollowedOutput, Reading
 
+        if self._address is None and isinstance(followed, FollowedOutput):
+            return Reading(self._take, followed, self._call, self._give_back)
         return Reading(self.open_link, followed, self._call)
 
     def _call(self, ask: Ask) -> Reply:

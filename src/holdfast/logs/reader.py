@@ -104,13 +104,20 @@ class Log:
             offset = following
         return Chunk(offset, b"")  # its head is dropped faster than it can be read
 
-    def read_nowait(self, offset: int, limit: int = CHUNK) -> Chunk | None:
-        """As `read`, but only what is in memory already; None when finding out might have to wait."""
+    def read_nowait(self, offset: int, limit: int = CHUNK, is_new: bool = False) -> Chunk | None:
+        """As `read`, but only what is in memory already; None when finding out might have to wait.
+
+        `is_new`: it was written a moment ago, so that to open its file does not wait.
+        """
         if self._fd < 0 or offset < self._start:
-            return None
-        buffer = bytearray(limit)
+            following = self._turn_to(offset) if is_new else None
+            if following is None:
+                return None
+            offset = following
+        at = offset - self._start
         try:
-            count = os.preadv(self._fd, [buffer], offset - self._start, os.RWF_NOWAIT)
+            buffer = bytearray(max(0, min(limit, os.fstat(self._fd).st_size - at)))
+            count = os.preadv(self._fd, [buffer], at, os.RWF_NOWAIT)
         except OSError:  # not in memory, or a file system that cannot say
             return None
         return Chunk(offset, bytes(memoryview(buffer)[:count])) if count else None

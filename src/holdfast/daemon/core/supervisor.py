@@ -87,6 +87,8 @@ class Supervisor:
         self._turns: KeyedLocks[ProcessId] = KeyedLocks()
         #: Called before an end is committed; gives the process as it is to be committed, and events that come first.
         self.before_end: Callable[[HeldProcess], Awaitable[tuple[HeldProcess, list[Event]]]] = _no_events
+        #: Processes that run and are shown, before and after their start, whose row and events are still to be saved.
+        self._started: list[tuple[HeldProcess, HeldProcess]] = []
         #: Set when a process is to be run again.
         self.restarts_changed = asyncio.Event()
 
@@ -138,6 +140,10 @@ class Supervisor:
             await self.end(process, is_in_bundle=process.meta.place is None and process.meta.restart == "never")
         elif process.is_restarting:
             self.wait_for_restart(process)
+        elif isinstance(before.state, Requested):
+            self._registry.put(process)  # the caller who started it gets the reply first
+            self._started.append((before, process))
+            asyncio.get_running_loop().call_soon(self._save_started)
         elif process.state != before.state:
             self.show(process)
         else:
@@ -207,6 +213,7 @@ class Supervisor:
         On a full disk the process is shown all the same, because what happened is true, and the store writes the row
         when there is space. With `needs_disk` that raises instead, and nothing is shown.
         """
+        self._save_started()
         try:
             if edit is None:
                 await self._store.save(process, happened)
@@ -244,8 +251,18 @@ class Supervisor:
 
     def happened(self, process: HeldProcess) -> list[Event]:
         """The events of the change from the process as it is shown to this one."""
+        self._save_started()
+        return self._events(self._registry.get(process.id), process)
+
+    def _save_started(self) -> None:
+        """Comes before anything else is saved or published, so that each start is recorded before what follows it."""
+        while self._started:
+            before, process = self._started.pop(0)
+            self._store.save_soon(process, self._events(before, process))
+
+    def _events(self, before: HeldProcess | None, process: HeldProcess) -> list[Event]:
         now, session = time.time(), process.meta.session
-        happened = events.of_change(self._registry.get(process.id), process, now)
+        happened = events.of_change(before, process, now)
         if happened and process.run == 0 and happened[0].topic in _FIRST and self._begins(session):
             happened.insert(0, Event("session.start", now, {"session": session, "parent": process.meta.parent_session}))
         return [one if one.notice is None else one._replace(notice=self._claimed(one.notice)) for one in happened]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+from functools import partial
 
 from holdfast.daemon.core.context import Call, DaemonContext, Message
 from holdfast.daemon.notices.objects import consume
@@ -15,8 +16,8 @@ from holdfast.model.process import HeldProcess
 from holdfast.ops.output import Logs, LogTimes
 from holdfast.places.base import ExecutionPlace, Extent, Log
 
-#: The first byte of a part, and the one to stop at; None for none.
-_Part = tuple[int, int | None]
+#: The first byte of a part; the one to stop at, None for none; where the log ends.
+_Part = tuple[int, int | None, int]
 
 
 async def handle(context: DaemonContext, call: Call, ask: Logs) -> Message:
@@ -30,7 +31,10 @@ async def handle(context: DaemonContext, call: Call, ask: Logs) -> Message:
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(None if ask.follow else _granted(context, ask.wait or 0.0)):
                 await output.until_started(context, process.id)
-    log, part = await context.read(_opened, context.place_of(process), process, ask)
+    opened = partial(_opened, context.place_of(process), process, ask)
+    # While it runs, the keeper has its files open: to look where its log begins and ends does not wait for the disk.
+    is_quick = process.is_up and process.meta.place is None and not _seeks(ask)
+    log, part = opened() if is_quick else await context.read(opened)
     try:
         clamped = None if ask.wait is None else await _wait_for_more(context, log, process, ask, ask.wait)
         if part is None:
@@ -70,13 +74,13 @@ def _shown(entry: TimeEntry) -> Message:
 async def _stream(
     context: DaemonContext, call: Call, log: Log, process: HeldProcess, ask: Logs, part: _Part
 ) -> Message:
-    start, part_end = part
+    start, part_end, end = part
     upto = part_end
     if ask.bytes is not None:
         upto = min(start + ask.bytes, upto) if upto is not None else start + ask.bytes
     at = start
     skipped = max(0, start - ask.from_) if ask.from_ is not None else 0
-    async for chunk in output.pieces(context, log, process.id, ask.stream, start, upto, ask.follow):
+    async for chunk in output.pieces(context, log, process.id, ask.stream, start, upto, ask.follow, end):
         skipped += chunk.offset - at
         at = chunk.end
         await call.send(ask.stream, chunk.offset, chunk.data)
@@ -140,23 +144,29 @@ def _opened(place: ExecutionPlace, process: HeldProcess, ask: Logs) -> tuple[Log
         raise
 
 
+def _seeks(ask: Logs) -> bool:
+    """Whether the log has to be read to find out what is to be sent."""
+    return any(value is not None for value in (ask.line, ask.lines, ask.from_time, ask.to_time))
+
+
 def _range(log: Log, ask: Logs) -> _Part:
-    """The first byte to send, and the one to stop at (None: none). Bytes that are not there are clamped.
+    """What is to be sent. Bytes that are not there are clamped.
 
     Without `follow` it stops at the present end: a process may write as fast as the log is read.
     """
-    first = log.extent().first
-    extent = window(log, ask.from_time, ask.to_time)
-    end = None if ask.follow else extent.end
+    whole = log.extent()
+    extent = window(log, ask.from_time, ask.to_time) if _seeks(ask) else whole
+    stop = None if ask.follow else extent.end
+    start = extent.first
     if ask.from_ is not None:
         start = max(ask.from_, extent.first)
-        return (start if ask.follow else min(start, extent.end)), end
-    if ask.line is not None:
+        start = start if ask.follow else min(start, extent.end)
+    elif ask.line is not None:
         start = lines.skip_lines(log, lines.first_line(log, extent), ask.line, extent.end)
-        return start, end if ask.lines is None else lines.skip_lines(log, start, ask.lines, extent.end)
-    if ask.lines is None:
-        return extent.first, end
-    return max(extent.first, lines.tail_start(log, ask.lines, Extent(first, extent.end))), end
+        stop = stop if ask.lines is None else lines.skip_lines(log, start, ask.lines, extent.end)
+    elif ask.lines is not None:
+        start = max(extent.first, lines.tail_start(log, ask.lines, Extent(whole.first, extent.end)))
+    return start, stop, whole.end
 
 
 def check_stream(stream: str, process: HeldProcess) -> None:

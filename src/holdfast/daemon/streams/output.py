@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import AsyncIterator
 from contextlib import aclosing
 
@@ -73,15 +74,26 @@ async def ends(context: DaemonContext, process: HeldProcess) -> dict[str, int]:
 
 
 async def pieces(
-    context: DaemonContext, log: Log, process_id: ProcessId, stream: str, start: int, upto: int | None, follow: bool
+    context: DaemonContext,
+    log: Log,
+    process_id: ProcessId,
+    stream: str,
+    start: int,
+    upto: int | None,
+    follow: bool,
+    end: int | None = None,
 ) -> AsyncIterator[Chunk]:
-    """The log from `start` on, up to `upto` or its end; with `follow`, until nothing more can come in any run."""
+    """The log from `start` on, up to `upto` or its end; with `follow`, until nothing more can come in any run. `end`:
+    where the log ended just now, so that nothing is read from there before more has come.
+    """
     run, closed, is_complete = 0, not follow, False
+    ahead, is_new = (math.inf if end is None else end), False
 
     async def read(at: int) -> tuple[int, Chunk] | None:
         nonlocal is_complete
         limit = CHUNK if upto is None else min(CHUNK, upto - at)
-        chunk = log.read_nowait(at, limit) if limit > 0 else Chunk(at, b"")
+        has_more = limit > 0 and (at < ahead or not follow)
+        chunk = log.read_nowait(at, limit, is_new) if has_more else Chunk(at, b"")
         if chunk is None:
             chunk = await context.read(log.read, at, limit)
         is_complete = upto is not None and max(at, chunk.offset) >= upto
@@ -90,9 +102,10 @@ async def pieces(
         return chunk.end, chunk if upto is None else Chunk(chunk.offset, chunk.data[: upto - chunk.offset])
 
     async def wait(at: int) -> bool:
-        nonlocal run, closed
+        nonlocal run, closed, ahead, is_new
         if is_complete:
             return False
+        ahead, is_new = math.inf, True
         if closed:
             closed = False
             return follow and await opens_again(context, process_id, run)
