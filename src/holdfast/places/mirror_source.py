@@ -6,8 +6,8 @@ piece each. Bundles are sent as
 
     {"state": "live" or "done", "id"}        where the bundle lies
     {"put": name, "id", "mtime"} + raw       a whole file
-    {"file": name, "id", "at", "size", "mtime"}, then `size` bytes that belong at offset `at`; with {"ack": n}, which the
-                                             daemon sends back when it has written them
+    {"file": name, "id", "at", "size", "mtime"}, then `size` bytes that belong at offset `at`; the daemon
+                                             sends an "ack" in it back when it has written them
     {"drop": [name], "id"}                   files that are gone
     {"gone": id}                             the bundle is removed
 """
