@@ -276,6 +276,10 @@ class Relay:
         (await self._connect(ask)).close()
         return {"pids": sorted(self.place.keeper_pids)}
 
+    async def _op_use_keeper(self, rid: int, ask: Message) -> None:
+        """A keeper that is started from now on has this command line."""
+        self.place.keeper_argv = ask["argv"]
+
     async def _connect(self, ask: Message) -> socket.socket:
         self._hello.update({**ask["hello"], "reader": True})
         sock = await self.place.connect_or_start()
