@@ -193,6 +193,7 @@ def test_one_container_serves_all_processes_of_a_session(own: TestEngine, there:
     assert out("run", *there, "--", "ls", "/tmp").split() == ["mine"]
     assert run_cli("run", *there, "--task", "other", "--", "ls", "/tmp/mine").returncode == 1
     assert len(own.run("ps", "--all", "--quiet").split()) == 2
+    kill_daemon()
     out("backends", "stop", own.kind)
     assert own.run("ps", "--all", "--quiet") == ""
 

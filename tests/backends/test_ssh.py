@@ -88,7 +88,11 @@ def test_a_command_runs_there_in_the_home_directory_and_ends_with_its_code(host:
 
 def test_a_directory_that_is_not_there_is_refused(host: Host) -> None:
     done = host("run", "--backend", "far", "--cwd", "/no/such/directory", "--", "true", code=None)
-    assert done.returncode != 0 and "/no/such/directory" in done.stderr
+    assert done.returncode != 0 and "/no/such/directory" in done.stderr and "backend far" in done.stderr
+
+
+def test_the_name_of_a_backend_in_place_of_a_host_is_noticed(host: Host) -> None:
+    assert "--backend far" in host("run", "--host", "far", "--", "true", code=125).stderr
 
 
 def test_nothing_is_lost_when_daemon_and_link_are_killed(host: Host) -> None:

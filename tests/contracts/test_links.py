@@ -241,8 +241,8 @@ def test_a_log_of_many_segments_is_the_same_in_both_places(mirrored: StagedPlace
     assert {name.partition(".")[0] for name in original} == {"out", "err"}
 
 
-def _end(staged: StagedPlace, process: HeldProcess) -> int:
-    with staged.place.log(process.id, "err") as log:
+def _end(staged: StagedPlace, process: HeldProcess, stream: str = "err") -> int:
+    with staged.place.log(process.id, stream) as log:
         return log.extent().end
 
 
@@ -336,6 +336,43 @@ def test_a_line_does_not_wait_behind_much_output_of_another(mirrored: StagedPlac
     assert not any(fact["fact"] == "ended" for fact in mirrored.facts)
     for process in (loud, quiet):
         mirrored.stop(process)
+
+
+#: Passes on what a program writes, at so many bytes per second.
+_SLOW_LINK = """
+import os, subprocess, sys, time
+with subprocess.Popen(sys.argv[2:], stdout=subprocess.PIPE) as program:
+    while data := os.read(program.stdout.fileno(), 4096):
+        os.write(1, data)
+        time.sleep(len(data) / float(sys.argv[1]))
+"""
+
+
+class SlowPlace(RelayedPlace):
+    async def open_relay(self) -> RelayProcess:
+        slowly = [sys.executable, "-c", _SLOW_LINK, "4e5"]
+        environ = {"PATH": os.environ["PATH"], "HOME": os.environ["HOME"]}
+        return await start_relay([*slowly, *RELAY, self._there], environ)
+
+
+@pytest.fixture
+def slow(tmp_path: Path) -> Iterator[StagedPlace]:
+    yield from _stage(SlowPlace, tmp_path)
+
+
+def test_on_a_slow_connection_nothing_waits_long_behind_much_output(slow: StagedPlace) -> None:
+    quiet = slow.start("cat", stdin=True)
+    loud = slow.start("sh", "-c", "head -c 20000000 /dev/zero; exec sleep 1000", launch={"log_cap": 1 << 26})
+    delays = []
+    for number in range(5):
+        size = _end(slow, loud, "out")
+        slow.until(lambda size=size: _end(slow, loud, "out") > size + (1 << 18))  # type: ignore[misc]
+        began = time.monotonic()
+        slow.write(quiet, b"x")
+        slow.until(lambda number=number: len(slow.output(quiet)) == number + 1)  # type: ignore[misc]
+        delays.append(time.monotonic() - began)
+    assert _end(slow, loud, "out") < 19_000_000  # it is still being sent
+    assert sorted(delays)[2] < 0.9, delays
 
 
 # Relays that lie.

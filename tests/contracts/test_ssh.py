@@ -9,6 +9,7 @@ import pwd
 import shutil
 import signal
 import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from functools import partial
@@ -436,6 +437,25 @@ def test_a_host_without_python_is_enough(stage: Stage, serve: Serve, tmp_path: P
     staged.report_at_end(process)
     assert staged.output(process) == b"x"
     assert list((tmp_path / "there").glob("runtime-*/python"))
+
+
+def test_a_keeper_is_started_again_where_the_python_of_the_host_is_gone(
+    stage: Stage, serve: Serve, tmp_path: Path
+) -> None:
+    server = serve(f"SetEnv PATH={_programs(tmp_path / 'bin', *BASIC, 'cat')}")
+    python = tmp_path / "bin/python3.14"
+    python.symlink_to(os.path.realpath(sys.executable))
+    staged = stage(server)
+    process = staged.start("cat", pty=True)
+    assert staged.place.keeper_pids and not list((tmp_path / "there").glob("runtime-*"))
+    python.unlink()
+    before = len(staged.hellos)
+    for number in (signal.SIGSTOP, signal.SIGKILL):
+        for pid in (staged.place.keeper.about["anchor_pid"], staged.place.keeper.about["pid"]):
+            os.kill(pid, number)
+    staged.until(lambda: len(staged.hellos) > before)
+    staged.write(process, b"still there\n")
+    staged.until(lambda: b"still there" in staged.output(process))
 
 
 @pytest.mark.parametrize(

@@ -117,7 +117,7 @@ class LocalPlace(ExecutionPlace):
     ) -> None:
         super().__init__(directory, hello, note, outage)
         self._environ = dict(environ)
-        self._keeper_argv = keeper_argv
+        self.keeper_argv = keeper_argv
         self._daemon_environ = daemon_environ
         self._hidden = (directory, *hidden)
         self._file_limit = file_limit or resource.getrlimit(resource.RLIMIT_NOFILE)[0]
@@ -185,7 +185,7 @@ class LocalPlace(ExecutionPlace):
 
     def _boot(self, *arguments: str) -> list[str]:
         """The command line of anchor and keeper of this release."""
-        program = self._keeper_argv
+        program = self.keeper_argv
         if program is None:
             source = os.path.dirname(os.path.dirname(os.path.abspath(holdfast_keeper.__file__)))
             program = [sys.executable, "-I", "-S", "-c", _BOOT, source]

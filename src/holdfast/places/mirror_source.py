@@ -6,7 +6,8 @@ piece each. Bundles are sent as
 
     {"state": "live" or "done", "id"}        where the bundle lies
     {"put": name, "id", "mtime"} + raw       a whole file
-    {"file": name, "id", "at", "size", "mtime"}, then `size` bytes that belong at offset `at`
+    {"file": name, "id", "at", "size", "mtime"}, then `size` bytes that belong at offset `at`; the daemon
+                                             sends an "ack" in it back when it has written them
     {"drop": [name], "id"}                   files that are gone
     {"gone": id}                             the bundle is removed
 """
@@ -14,6 +15,7 @@ piece each. Bundles are sent as
 from __future__ import annotations
 
 import itertools
+import math
 import os
 import re
 import select
@@ -32,9 +34,16 @@ from holdfast_keeper.protocol import Message
 LARGEST_PIECE = 1 << 20
 _SMALLEST_PIECE = 64 << 10
 _PIECE_TIME = 0.02
+#: Bytes of files that may be on their way at first, and at least.
+_FIRST_WINDOW = 256 << 10
+_SMALLEST_WINDOW = 64 << 10
+#: How much longer they may be on their way than 1.5 times what the fastest took.
+_MOST_DELAY = 0.1
+#: A bundle of which no more was written meanwhile does not wait until there is room for those with much output.
+_LITTLE = 16 << 10
 #: As large as the pipe to the connection is made, where it is one. When it is full, it is filled again after a pause in
 #: which it is half emptied: a connection that always finds much to send takes a third less time for it.
-_PIPE_SIZE = 512 << 10
+_PIPE_SIZE = 1 << 20
 _FULL_PAUSE = 0.001
 _SET_PIPE_SIZE = 1031
 
@@ -55,6 +64,8 @@ class _Sync:
     def __init__(self) -> None:
         self.callbacks: list[Callable[[Ends], None]] = []
         self.work: Iterator[None] | None = None
+        #: How many bytes of files were sent so far.
+        self.size = 0
 
 
 class _File(NamedTuple):
@@ -62,6 +73,51 @@ class _File(NamedTuple):
     size: int
     mtime: int
     inode: int
+
+
+class _Window:
+    """Limits the bytes of files that are on their way: a message waits behind all of them, on a slow connection long.
+
+    The limit follows the time in which they are acknowledged, so that a fast connection is not held up.
+    """
+
+    def __init__(self) -> None:
+        self._size = _FIRST_WINDOW
+        self.sent = 0
+        self._acknowledged = 0
+        #: Of each acknowledgement that is expected: up to which byte, when it was sent, and what was on its way then.
+        self._asked: deque[tuple[int, float, int]] = deque()
+        self._shortest = math.inf
+        self._is_limiting = False
+
+    def is_full(self) -> bool:
+        full = bool(self._asked) and self.sent - self._acknowledged >= self._size
+        self._is_limiting |= full
+        return full
+
+    @property
+    def largest_piece(self) -> int:
+        return max(_SMALLEST_WINDOW, self._size) >> 2
+
+    def send(self, count: int) -> Message:
+        """What to add to the message that announces so many bytes."""
+        self.sent += count
+        if self.sent - (self._asked[-1][0] if self._asked else self._acknowledged) < self._size >> 2:
+            return {}
+        self._asked.append((self.sent, time.monotonic(), self.sent - self._acknowledged))
+        return {"ack": self.sent}
+
+    def acknowledge(self, up_to: int) -> None:
+        while self._asked and self._asked[0][0] <= up_to:
+            end, at, under_way = self._asked.popleft()
+            took = time.monotonic() - at
+            self._shortest = min(self._shortest, took)
+            limit = 1.5 * self._shortest + _MOST_DELAY
+            if took > limit:
+                self._size = max(_SMALLEST_WINDOW, int(under_way * limit / took))
+            elif self._is_limiting:
+                self._size += end - self._acknowledged
+            self._is_limiting, self._acknowledged = False, end
 
 
 class RelayOutput:
@@ -76,6 +132,9 @@ class RelayOutput:
         self._turns: deque[str] = deque()
         self._changed = threading.Condition()
         self._sources: dict[str, BundleSource] = {}
+        self._window = _Window()
+        #: Bundles with much output, which wait until there is room.
+        self._large: set[str] = set()
         self.piece = _SMALLEST_PIECE
         #: Bundles that the daemon had completely when it connected.
         self.complete: frozenset[str] = frozenset()
@@ -109,7 +168,14 @@ class RelayOutput:
         with self._changed:
             self._lanes.setdefault(process_id, deque()).append(protocol.encode({"gone": process_id}))
             self._sources.pop(process_id, None)
+            self._large.discard(process_id)
             self._take_turn(process_id)
+            self._changed.notify()
+
+    def acknowledge(self, up_to: int) -> None:
+        """The daemon has everything up to the piece that was announced with this number."""
+        with self._changed:
+            self._window.acknowledge(up_to)
             self._changed.notify()
 
     def know(self, process_id: str, sizes: dict[str, int]) -> None:
@@ -159,14 +225,20 @@ class RelayOutput:
 
     def _next(self) -> tuple[bytes, str | None]:
         with self._changed:
-            while not self._urgent and not self._turns:
+            turn = None
+            while not self._urgent and (turn := self._next_turn()) is None:
                 self._changed.wait()
             urgent = b"".join(self._urgent)
             self._urgent.clear()
-            return urgent, None if urgent else self._turns[0]
+            return urgent, turn
+
+    def _next_turn(self) -> str | None:
+        if self._turns and self._window.is_full():
+            return next((process_id for process_id in self._turns if process_id not in self._large), None)
+        return self._turns[0] if self._turns else None
 
     def _step(self, process_id: str) -> None:
-        """One piece of the first lane, which is the last one then."""
+        """One piece of a lane, which is the last one then."""
         with self._changed:
             item = self._lanes[process_id][0]
             source = self._sources.get(process_id)
@@ -179,19 +251,31 @@ class RelayOutput:
             self.write(item)
             is_done = True
         else:
-            assert item.work is not None
-            is_done = next(item.work, StopIteration) is StopIteration
-            for done in item.callbacks if is_done else ():
-                done(dict(source.ends))
+            is_done = self._send_part(process_id, item, source)
         with self._changed:
             lane = self._lanes[process_id]
             if is_done:
                 lane.popleft()
-            self._turns.popleft()
+            self._turns.remove(process_id)
             if lane:
                 self._turns.append(process_id)
             else:
                 del self._lanes[process_id]
+
+    def _send_part(self, process_id: str, sync: _Sync, source: BundleSource) -> bool:
+        """Whether it was the last one."""
+        assert sync.work is not None
+        before = self._window.sent
+        is_done = next(sync.work, StopIteration) is StopIteration
+        sync.size += self._window.sent - before
+        with self._changed:
+            if sync.size > _LITTLE:
+                self._large.add(process_id)
+            elif is_done:
+                self._large.discard(process_id)
+        for done in sync.callbacks if is_done else ():
+            done(dict(source.ends))
+        return is_done
 
     def message(self, message: Message, raw: Sequence[bytes] = ()) -> None:
         self.write(protocol.encode(message, raw, dump_bytes))
@@ -204,7 +288,16 @@ class RelayOutput:
             except BlockingIOError:
                 select.select([], [self._target], [])
 
-    def copy(self, file: int, at: int, count: int) -> None:
+    def send_piece(self, announcement: Message, file: int, at: int, most: int) -> int:
+        """The next bytes of a file, and how many these are."""
+        with self._changed:
+            count = min(self.piece, most, self._window.largest_piece)
+            asked = self._window.send(count)
+        self.message({**announcement, "at": at, "size": count, **asked})
+        self._copy(file, at, count)
+        return count
+
+    def _copy(self, file: int, at: int, count: int) -> None:
         end, began = at + count, time.monotonic()
         while at < end:
             try:
@@ -302,10 +395,7 @@ class BundleSource:
     def _send_growth(self, fd: int, file: _File, output: RelayOutput) -> Iterator[None]:
         name, at = file.name, self.sizes.get(file.name, 0)
         while at < file.size or name not in self.sizes:
-            count = min(output.piece, file.size - at)
-            output.message({"file": name, "id": self._id, "at": at, "size": count, "mtime": file.mtime})
-            output.copy(fd, at, count)
-            at += count
+            at += output.send_piece({"file": name, "id": self._id, "mtime": file.mtime}, fd, at, file.size - at)
             self.sizes[name] = at
             yield
         if (segment := _SEGMENT.match(name)) is not None:

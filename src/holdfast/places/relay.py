@@ -4,7 +4,7 @@ It measures there with the code of the local place, and starts the keeper. It en
 anchor and commands stay. Messages are those of `holdfast_keeper.protocol`:
 
     relay -> daemon    {"hello": {...}} first
-    daemon -> relay    {"rid", "op", ...}, {"cancel": rid}, {"ping": n}
+    daemon -> relay    {"rid", "op", ...}, {"cancel": rid}, {"ping": n}, {"ack": n}
     relay -> daemon    {"rid", "ok"} or {"rid", "error"}, {"pong": n}; of run_helper first {"rid", "started": pid}
 
 Where the daemon does not see the directory of the place, it asks for control streams to the keeper, of which both send
@@ -248,6 +248,8 @@ class Relay:
     def _take(self, message: Message) -> None:
         if "ping" in message:
             self._output.send({"pong": message["ping"]})
+        elif "ack" in message:
+            self._output.acknowledge(message["ack"])
         elif "cancel" in message:
             if (task := self._calls.get(message["cancel"])) is not None:
                 task.cancel()
@@ -273,6 +275,10 @@ class Relay:
         """Start the keeper where there is none."""
         (await self._connect(ask)).close()
         return {"pids": sorted(self.place.keeper_pids)}
+
+    async def _op_use_keeper(self, rid: int, ask: Message) -> None:
+        """A keeper that is started from now on has this command line."""
+        self.place.keeper_argv = ask["argv"]
 
     async def _connect(self, ask: Message) -> socket.socket:
         self._hello.update({**ask["hello"], "reader": True})

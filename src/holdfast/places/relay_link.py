@@ -110,14 +110,18 @@ class FrameReader:
         self._poll = select.poll()
         self._poll.register(source, select.POLLIN)
         self._poll.register(self._wake, select.POLLIN)
+        #: While bytes go from the source to a file, nothing can be written to the source: they go through this pipe.
+        self._passage = os.pipe2(os.O_CLOEXEC)
+        with contextlib.suppress(OSError):
+            _resize_pipe(self._passage[0])
         self.heard_at = time.monotonic()
 
     def stop(self) -> None:
         os.eventfd_write(self._wake, 1)
 
     def close(self) -> None:
-        os.close(self._wake)
-        os.close(self._source)
+        for fd in (self._wake, self._source, *self._passage):
+            os.close(fd)
 
     def __iter__(self) -> Iterator[Message]:
         """Until the end. Raises OSError and ProtocolError."""
@@ -178,11 +182,13 @@ class FrameReader:
                 if count > _BULK:
                     time.sleep(_BULK_PAUSE)
                 try:
-                    done = os.splice(self._source, file, count, offset_dst=at, flags=os.SPLICE_F_NONBLOCK)
+                    done = left = os.splice(self._source, self._passage[1], count, flags=os.SPLICE_F_NONBLOCK)
                 except BlockingIOError:
                     continue
                 if not done:
                     raise ConnectionResetError("the relay has ended")
+                while left:
+                    left -= os.splice(self._passage[0], file, left, offset_dst=at + done - left)
             at += done
             count -= done
 
@@ -313,6 +319,8 @@ class RelayPeer(asyncio.BaseProtocol):
             for message in self._reader:
                 if not self._on_message(self._reader, message):
                     self._loop.call_soon_threadsafe(self._take, message)
+                elif "ack" in message:
+                    self._loop.call_soon_threadsafe(self.send, {"ack": message["ack"]})
         except (OSError, protocol.ProtocolError) as failed:
             why = str(failed)
         except Exception as failed:  # noqa: BLE001 - the top of the thread

@@ -13,6 +13,7 @@ import json
 import os
 import re
 import shlex
+import socket
 import stat
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
@@ -276,6 +277,16 @@ class SshPlace(MirroredPlace):
             return await start_relay(self.client.argv(command=await self._relay(facts)), self.client.environ)
         shell, facts = await self._prepare(_COMMAND_BUDGET if facts is None else _KNOWN_BUDGET)
         return await shell.become(" ".join(await self._relay(facts)))
+
+    async def connect(self) -> socket.socket:
+        try:
+            return await super().connect()
+        except FileNotFoundError:  # the Python that runs the keeper is gone; this relay still has the descriptors
+            shell, facts = await self._prepare(_KNOWN_BUDGET)
+            await shell.close()
+            keeper = [*facts.prefix, *await self._program(facts, "keeper")]
+            await self.link.call("use_keeper", argv=keeper)
+            return await super().connect()
 
     async def open_program(self, program: str, *arguments: str) -> asyncio.subprocess.Process:
         """Beside the relay, on the same connection to the host."""

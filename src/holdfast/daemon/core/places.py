@@ -268,18 +268,25 @@ class Places:
             try:
                 await place.keeper.answered()
             except OSError as failed:
-                raise _unreachable(place, failed) from gone
+                raise self._unreachable(place, failed) from gone
         except OSError as failed:
             if not self._is_needed(key):
                 await self._end(key)
                 await self._drop_unused(key, is_new)
-            raise _unreachable(place, failed) from failed
+            raise self._unreachable(place, failed) from failed
         except HoldfastError:
             if not self._is_needed(key):
                 await self._end(key)
                 await self._drop_unused(key, is_new)
             raise
         return opened
+
+    def _unreachable(self, place: ExecutionPlace, failed: OSError) -> Unreachable:
+        assert place.key is not None
+        host = self._specs[place.key].options.get("host")
+        is_backend = place.name == "ssh" and host in self.tables  # the user may have meant that
+        step = f"--backend {host} is the backend of config.toml: use it instead of --host" if is_backend else None
+        return Unreachable(f"{place.name}: {failed.strerror or failed}", next=step or "holdfast backends")
 
     async def _drop_unused(self, key: str, is_new: bool) -> None:
         """A place that has never opened and has no process is not kept."""
@@ -478,10 +485,6 @@ async def _leave(link: KeeperLink) -> None:
     with contextlib.suppress(Unreachable, Refused, TimeoutError):
         async with asyncio.timeout(_LEAVE_TIMEOUT):
             await link.request("leave")
-
-
-def _unreachable(place: ExecutionPlace, failed: OSError) -> Unreachable:
-    return Unreachable(f"{place.name}: {failed.strerror or failed}", next="holdfast backends")
 
 
 def _read_all(directory: str) -> Iterable[tuple[str, PlaceSpec]]:

@@ -36,11 +36,11 @@ async def clean(context: DaemonContext, call: Call, ask: CleanBackends) -> Messa
 
 async def stop(context: DaemonContext, call: Call, ask: StopBackend) -> Message:
     backend = context.places.backend(ask.backend)
-    existing = await _existing(context, backend) if ask.all else set()
+    existing = await _existing(context, backend)
     found = {"closed": 0, "kept": 0, "ended": 0}
     for key, spec in context.places.specs().items():
         is_open = context.places.is_open(key)
-        if spec.backend == ask.backend and (is_open or ask.all):
+        if spec.backend == ask.backend and (is_open or key in existing or ask.all):
             ended = await _end_processes(context, call, key) if ask.all else 0
             lost = await context.places.discard(key, by_force=ask.all)
             if lost < 0:

@@ -309,7 +309,11 @@ async def _start(context: DaemonContext, call: Call, start_spec: StartSpec, is_a
 def _refusal(meta: Meta, refused: Refused) -> HoldfastError:
     """The error for a start that the keeper refused."""
     error = from_keeper(refused.code, refused.message)
-    if meta.place is None or not isinstance(error, Unsupported):
+    if meta.place is None:
+        return error
+    if refused.code in ("failed_start", "command_not_found", "not_executable"):
+        return from_keeper(refused.code, f"{refused.message} (backend {meta.backend})")
+    if not isinstance(error, Unsupported):
         return error
     message = refused.message.replace("this machine", f"the place ({meta.backend})", 1)
     return Unsupported(
