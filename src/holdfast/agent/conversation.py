@@ -7,6 +7,7 @@ calls, and nothing stands between them.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
@@ -21,6 +22,8 @@ _OPEN = frozenset({"user", "notice", "tool_result"})
 _SILENT = frozenset({"session", "settings", "tool_start", "interrupt", "error", "end"})
 
 
+_OF_ONE = re.compile(r"Background process proc_[0-9a-f]+ (.+)")
+_LONGEST_WHO = 60
 #: The name of the call by which another program reports its plan.
 PLAN = "plan"
 
@@ -42,6 +45,18 @@ def calls_of(entry: LogEntry) -> list[ToolCall]:
         for one in calls
         if isinstance(one, dict)
     ]
+
+
+def notice_head(text: str) -> str:
+    """A notice in one line for people: of a single process, its name or command and what happened to it."""
+    first, *rest = text.split("\n", 3)
+    head = first.removeprefix("[IMPORTANT: ").removesuffix("]")
+    found = _OF_ONE.fullmatch(head)
+    given = dict(line.split(": ", 1) for line in rest[:2] if line.startswith(("Command: ", "Name: ")))
+    who = given.get("Name") or given.get("Command")
+    if found is None or not who:
+        return head
+    return f"{who if len(who) <= _LONGEST_WHO else who[: _LONGEST_WHO - 1] + '…'} {found[1]}"
 
 
 class TokenUsage(NamedTuple):

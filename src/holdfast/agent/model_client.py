@@ -205,7 +205,8 @@ class ModelClient:
             else:
                 what = f"no answer of the endpoint: {what}"
             return ModelFailed(what, next="check the endpoint: holdfast agent --base-url URL"), delay
-        status, text = failed.status_code, " ".join(str(failed.message).split())[:300]
+        text = str(failed.message).removeprefix(f"Error code: {failed.status_code} - ")
+        status, text = failed.status_code, " ".join(text.split())[:300]
         if status == 400 and self._has_usage and "stream_options" in text:
             self._has_usage = False  # an endpoint that does not know it
             return ModelFailed(text, next="try again"), 0.0

@@ -213,6 +213,10 @@ async def converse(session: str, settings: dict[str, str], acp: str | None = Non
         session, settings, acp = other, {}, None
 
 
+class _InterruptKey(Exception):
+    """^C on an input line. KeyboardInterrupt would end the event loop when a task raises it."""
+
+
 class _Chat:
     """One session on this terminal."""
 
@@ -228,7 +232,9 @@ class _Chat:
         os.makedirs(os.path.join(home, "agent"), mode=0o700, exist_ok=True)
         history = os.path.join(home, "agent", "history")
         os.close(os.open(history, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600))
-        self._prompt: PromptSession[str] = PromptSession(history=FileHistory(history))
+        self._prompt: PromptSession[str] = PromptSession(
+            history=FileHistory(history), interrupt_exception=_InterruptKey
+        )
         self._requests: asyncio.Queue[Approval] = asyncio.Queue()
         self._is_working = False
         self._other: str | None = None
@@ -262,13 +268,14 @@ class _Chat:
             if entry is None:
                 continue
             self._is_working = entry.kind not in ("end", "settings", "session")
+            self._prompt.app.invalidate()
             self._output.entry(entry)
 
     async def _read(self) -> None:
         """Read lines, and answers to requests, until the user leaves."""
         kept = ""
         while self._other is None:
-            reading = asyncio.ensure_future(self._prompt.prompt_async("> ", default=kept))
+            reading = asyncio.ensure_future(self._prompt.prompt_async("> ", default=kept, rprompt=self._doing))
             request = asyncio.ensure_future(self._requests.get())
             try:
                 await asyncio.wait([reading, request], return_when=asyncio.FIRST_COMPLETED)
@@ -281,7 +288,7 @@ class _Chat:
                 kept, line = "", reading.result().strip()
             except EOFError:
                 return
-            except KeyboardInterrupt:
+            except _InterruptKey:
                 kept = ""
                 if self._is_working:
                     await self.front.interrupt()
@@ -330,6 +337,10 @@ class _Chat:
                 await self.front.compact()
             case _:
                 raise BadValue(f"no command /{console.visible(name[:40])}", next="/help")
+
+    def _doing(self) -> str:
+        """Beside the line, while the agent works."""
+        return "working" if self._is_working and not self._prompt.app.is_done else ""
 
     def _sessions(self) -> None:
         found = session_log.sessions(self._client.paths.home)

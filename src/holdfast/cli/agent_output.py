@@ -13,6 +13,8 @@ from holdfast.session_log import LogEntry
 
 Mode = Literal["text", "quiet", "json", "chat"]
 
+#: Ends of turns that an entry before them has said already, or that need no word.
+_SAID_REASONS = ("done", "error", "interrupted")
 _MAIN_ARGUMENT = ("title", "command", "path", "pattern", "action", "session_id")
 
 
@@ -100,8 +102,7 @@ class AgentOutput:
         if entry.kind == "tool_result" and (content.get("is_error") or content.get("status") == "interrupted"):
             self._say_dim(f"  {content.get('status')}: {_reason(str(content.get('text')))}")
         elif entry.kind == "notice":
-            first = str(content.get("text")).split("\n")[0].removeprefix("[IMPORTANT: ")
-            self._say(f"● {first}", colours.CYAN)
+            self._say(f"● {conversation.notice_head(str(content.get('text')))}", colours.CYAN)
         elif entry.kind == "user" and self._mode == "chat" and content.get("input") not in self.own:
             self._say(f"you: {content.get('text')}", colours.BOLD)
         elif entry.kind == "interrupt":
@@ -109,7 +110,7 @@ class AgentOutput:
             self._say_dim("interrupted")
         elif entry.kind == "compaction":
             self._say_dim(str(content.get("why") or "the conversation was compacted"))
-        elif entry.kind == "end" and self._mode == "chat" and content.get("reason") not in ("done", "error"):
+        elif entry.kind == "end" and self._mode == "chat" and content.get("reason") not in _SAID_REASONS:
             self._say_dim(f"the turn ended: {content.get('reason')}")
 
     def _as_json(self, entry: LogEntry) -> None:

@@ -32,7 +32,6 @@ _FRAME = 0.08
 _WAIT = 20.0
 _PAUSE = 1.0
 _MOST_HITS = 1000
-_SIDEWAYS = 16
 
 cached_line = lru_cache(maxsize=512)(line_text)
 
@@ -255,7 +254,7 @@ class LogView(LinesView):
         self._drawn()
 
     def action_sideways(self, by: int) -> None:
-        self._left = max(0, self._left + by * _SIDEWAYS)
+        self._left = max(0, self._left + by * max(1, self.inner_width // 2))
         self.refresh()
 
     # Searching, on the server.
@@ -289,8 +288,10 @@ class LogView(LinesView):
             self._load(self._show_hit(((self.hit or 0) + by) % len(self.hits)))
 
     async def _show_hit(self, at: int) -> None:
-        self.hit = at
-        await self.go_to(self.hits[at].offset)
+        self.hit, found = at, self.hits[at]
+        is_in_view = found.column + found.length <= self.inner_width
+        self._left = 0 if is_in_view else max(0, found.column - self.inner_width // 2)
+        await self.go_to(found.offset)
 
     # Drawing.
 

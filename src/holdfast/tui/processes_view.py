@@ -45,7 +45,7 @@ class ProcessesView(Vertical):
     def changed(self) -> None:
         """The feed has something new."""
         rows = self.rows
-        found = ordered(selected(self._feed.processes.values(), self.filter_text))
+        found = ordered(selected(self._feed.processes.values(), self.filter_text), self._feed.over)
         if self._feed.trouble:
             rows.empty = self._feed.trouble
         elif self._feed.is_loaded:

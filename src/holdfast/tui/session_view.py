@@ -50,7 +50,9 @@ class SessionView(Vertical):
     SessionView #side.wide > .of-session, SessionView #side.wide > #inbox { display: none; }
     SessionView #inbox { height: 1; padding: 0 1; color: $foreground 70%; }
     SessionView > #doing { height: 1; padding: 0 1; color: $foreground 70%; background: $panel; }
-    SessionView > MessageBox { height: auto; max-height: 8; border: none; border-left: outer $primary; padding: 0; }
+    SessionView > MessageBox, SessionView > MessageBox:focus {
+        height: auto; max-height: 8; border: none; border-left: outer $primary; padding: 0;
+    }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("ctrl+c", "interrupt", show=False),
@@ -163,7 +165,7 @@ class SessionView(Vertical):
         if not (self.is_mounted and self.is_attached):
             return
         own = [one for one in self.feed.processes.values() if one.session == self.session]
-        self.rows.set_rows([(one.id, one) for one in ordered(own)])
+        self.rows.set_rows([(one.id, one) for one in ordered(own, self.feed.over)])
         pending = self.feed.pending[self.session]
         approvals = sum(1 for one in self.feed.approvals.values() if one.session == self.session)
         parts = [f"inbox {pending}"] if pending else []

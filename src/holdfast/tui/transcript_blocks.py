@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from holdfast.agent.conversation import PLAN, ToolCall, calls_of
+from holdfast.agent.conversation import PLAN, ToolCall, calls_of, notice_head
 from holdfast.session_log import LogEntry
 
 _MAIN_ARGUMENTS = ("title", "command", "path", "pattern", "action", "session_id")
+#: Parts of an answer that say nothing more to people.
+_FOR_THE_MODEL = ("next", "is_error")
 #: The log has all of it.
 _LONGEST_RESULT = 8000
 _LONGEST_HEAD = 300
@@ -39,9 +41,17 @@ def call_text(call: ToolCall) -> str:
     return f"{call.name}  {shown}{' (background)' if given.get('background') else ''}"
 
 
-def notice_head(text: str) -> str:
-    """The first line of a notice, without its fence."""
-    return text.split("\n", 1)[0].removeprefix("[IMPORTANT: ").removesuffix("]")
+def result_text(text: str) -> str:
+    """The answer of a tool for people: what it printed, then what else is known, a line each."""
+    try:
+        given = json.loads(text) if text.startswith("{") else None
+    except (ValueError, RecursionError):
+        given = None
+    if not isinstance(given, dict):
+        return text
+    output = str(given.pop("output", "") or "").rstrip("\n")
+    facts = [f"{name}: {value}" for name, value in given.items() if name not in _FOR_THE_MODEL]
+    return "\n".join([*([output] if output else []), *facts])
 
 
 class ConversationBlocks:
@@ -114,7 +124,7 @@ class ConversationBlocks:
             if content.get("title"):
                 block.head = f"{content.get('name')}  {str(content['title'])[:_LONGEST_HEAD]}"
             if "text" in content:
-                block.text = str(content["text"])[:_LONGEST_RESULT]
+                block.text = result_text(str(content["text"]))[:_LONGEST_RESULT]
                 self._tools.pop(str(content.get("call")), None)
 
     def _replace_plan(self, block: TranscriptBlock) -> None:
