@@ -200,7 +200,9 @@ class ModelClient:
         delay = min(self._config.retry_delay * 2**attempt, _LONGEST_PAUSE) * random.uniform(0.75, 1.25)
         if not isinstance(failed, openai.APIStatusError):
             what = " ".join(str(failed).split())[:300] or type(failed).__name__
-            if isinstance(failed, openai.APIError) and not isinstance(failed, openai.APIConnectionError):
+            if isinstance(failed, ValueError):
+                what = f"the endpoint sent no chat completion: {what}"
+            elif isinstance(failed, openai.APIError) and not isinstance(failed, openai.APIConnectionError):
                 what = f"the endpoint failed: {what}"
             else:
                 what = f"no answer of the endpoint: {what}"

@@ -11,6 +11,7 @@ from contextlib import asynccontextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 from holdfast import session_log
+from holdfast.agent import conversation
 from holdfast.agent.front import AgentFront, new_input
 from holdfast.cli import colours, console
 from holdfast.cli.agent_output import AgentOutput, Mode
@@ -31,7 +32,7 @@ _LONGEST_COMMAND = 4000
 _HELP = """\
 /sessions            conversations on this machine
 /resume SESSION      go on with another one
-/model [MODEL]       show or change the model
+/model [MODEL]       show the model, tokens and cost, or change the model
 /tools               the tools, and what is missing
 /ps                  the processes of this session
 /kill ID             end one
@@ -369,9 +370,9 @@ class _Chat:
         if settings is None:
             raise NotNow("the agent has not begun", next="send a message first")
         if name == "model":
-            console.out(
-                console.visible(f"{settings.get('model')} at {settings.get('base_url') or 'the usual endpoint'}")
-            )
+            place = "" if settings.get("acp") else f" at {settings.get('base_url') or 'the usual endpoint'}"
+            used = conversation.usage_of(entries).text
+            console.out(console.visible(f"{settings.get('model')}{place}{f' · {used}' if used else ''}"))
             return
         rows = [
             (str(tool["name"]), "-" if tool.get("trouble") is None else "not available", _about(tool))

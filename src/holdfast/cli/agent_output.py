@@ -94,7 +94,10 @@ class AgentOutput:
         rest = text[len(streamed) :] if text.startswith(streamed) else f"\n{text}"
         self._write(rest if not text or text.endswith("\n") else f"{rest}\n")
         self._received, self._written, self._streamed_entry = "", 0, 0
-        for call in conversation.calls_of(entry):
+        calls = conversation.calls_of(entry)
+        if not text and not calls:
+            self._say_dim(conversation.NOTHING_SAID)
+        for call in calls:
             self._say_dim(f"▸ {call.name}  {brief(call)}")
 
     def _other(self, entry: LogEntry) -> None:

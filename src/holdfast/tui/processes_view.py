@@ -90,6 +90,7 @@ class ProcessesView(Vertical):
     async def action_filter(self) -> None:
         if not self.query(Input):
             made = LineBox(self.filter_text, placeholder="filter: words of command, state, session")
+            made.behind = self.rows
             await self.mount(made, before="#last")
             self.screen.set_focus(made)
 

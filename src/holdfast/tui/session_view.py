@@ -138,7 +138,9 @@ class SessionView(Vertical):
             self.conversation.delta(entry, str(event.get("text") or ""))
             self._draw_soon()
         elif topic == "tui.error":
-            self._retry = f"{event.get('message')}; again in {event['retry_in']} s" if event.get("retry_in") else ""
+            self._retry = (
+                f"asks again in {event['retry_in']} s: {event.get('message')}" if event.get("retry_in") else ""
+            )
             if isinstance(entry, int):
                 self.conversation.restart_draft(entry)
             self._draw_soon()
@@ -179,7 +181,8 @@ class SessionView(Vertical):
         name = self.conversation.model or self.info.acp
         model = f"{name} · " if name else ""
         why = f" · {state.why}" if state.why else ""
-        text = {"working": f"● working{why}", "idle": f"idle{why}"}.get(state.phase, "no agent yet")
+        used = f" · {self.conversation.used.text}" if self.conversation.used.text else ""
+        text = {"working": f"● working{why}", "idle": f"idle{why}{used}"}.get(state.phase, "no agent yet")
         if any(one.session == self.session for one in self.feed.approvals.values()):
             text = "? waits for your answer"
         text = self._retry or text

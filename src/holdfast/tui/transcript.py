@@ -177,9 +177,9 @@ def draw_block(block: TranscriptBlock, width: int, dark: bool, console: Console)
     if block.kind == "plan":
         return _plan(block, width, dark, console)
     if block.kind == "notice":
-        mark = paint.style(dark, "accent", bold=True)
-        lines = _wrapped(block.head, width - 2 * _INDENT, paint.style(dark, "accent"), console)
-        shown = _led(lines, Segment(" ● ", mark))
+        colour, icon = ("bad", "✗") if block.status == "failed" else ("accent", "●")
+        lines = _wrapped(block.head, width - 2 * _INDENT, paint.style(dark, colour), console)
+        shown = _led(lines, Segment(f" {icon} ", paint.style(dark, colour, bold=True)))
         return shown if block.is_folded else [*shown, *_result(block.text, width, dark, console)]
     if block.kind == "agent":
         lines = (_draft if block.is_draft else _markdown)(block.text, width - 4, dark, console)
@@ -247,8 +247,9 @@ def _wrapped(text: str, width: int, look: Style, console: Console) -> Drawn:
 
 
 def _markdown(text: str, width: int, dark: bool, console: Console) -> Drawn:
-    from rich.markdown import Markdown  # it takes a while, and the first frame needs none of it
+    from rich.markdown import Heading, Markdown  # it takes a while, and the first frame needs none of it
 
+    Heading.LEVEL_ALIGN["h1"] = "left"
     made = Markdown(_safe(text), code_theme="ansi_dark" if dark else "ansi_light", hyperlinks=False)
     options = console.options.update(width=max(8, width), height=None)
     with console.use_theme(_theme(dark)):

@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from holdfast.agent.conversation import PLAN, ToolCall, calls_of, notice_head
+from holdfast.agent.conversation import NOTHING_SAID, PLAN, TokenUsage, ToolCall, calls_of, notice_head
 from holdfast.session_log import LogEntry
 
 _MAIN_ARGUMENTS = ("title", "command", "path", "pattern", "action", "session_id")
+#: In the head of a notice that says what went wrong.
+_BAD = (" failed", " could not be started", " ran out of memory", " at its deadline", " is lost")
 #: Parts of an answer that say nothing more to people.
 _FOR_THE_MODEL = ("next", "is_error")
 #: The log has all of it.
@@ -67,11 +69,13 @@ class ConversationBlocks:
         self._is_program = False
         self.last_entry = 0
         self.model = ""
+        self.used = TokenUsage()
 
     def add(self, entry: LogEntry) -> None:
         if entry.id <= self.last_entry:
             return
         self.last_entry = entry.id
+        self.used = self.used.plus(entry)
         content = entry.content
         self._drop_drafts(entry.id)
         match entry.kind:
@@ -80,9 +84,12 @@ class ConversationBlocks:
                 self._put(TranscriptBlock("user", text=str(content.get("text") or "")))
                 self._plan = None
             case "assistant":
+                calls = calls_of(entry)
                 if content.get("text"):
                     self._put(TranscriptBlock("agent", text=str(content["text"])))
-                for call in calls_of(entry):
+                elif not calls and not self._is_program:
+                    self._put(TranscriptBlock("system", text=NOTHING_SAID))
+                for call in calls:
                     is_plan = self._is_program and call.name == PLAN
                     block = TranscriptBlock("plan" if is_plan else "tool", call_text(call), status="…")
                     self._tools[call.id] = block
@@ -95,7 +102,8 @@ class ConversationBlocks:
                 self._set_tool(content, "failed" if content.get("is_error") else str(content.get("status") or "done"))
             case "notice":
                 text = str(content.get("text") or "")
-                self._put(TranscriptBlock("notice", notice_head(text), text))
+                head = notice_head(text)
+                self._put(TranscriptBlock("notice", head, text, "failed" if any(one in head for one in _BAD) else ""))
             case _:
                 self._add_system(entry)
 

@@ -24,7 +24,7 @@ export type Item =
   | ToolItem;
 
 const MAIN_ARGUMENTS = ["command", "path", "pattern", "action", "session_id"];
-const LONGEST_WHO = 60;
+const LONGEST_WHO = 40;
 const LONGEST_HEAD = 300;
 const LONGEST_RESULT = 20_000;
 const ENDS: Record<string, string> = {
