@@ -60,7 +60,7 @@ _PROGRAMS = {
     "serve-docs": "sleep 600",
     "train": "echo 'epoch 12 of 40, loss 0.231'; sleep 600",
     "deploy": "printf 'Password for prod: '; read -r answer; sleep 600",
-    "npm": r"""printf '\n  \033[32m➜\033[0m  Local:   \033[36mhttp://localhost:5173/\033[0m\n\n'
+    "npm": r"""sleep 1.2; printf '\n  \033[32m➜\033[0m  Local:   \033[36mhttp://localhost:5173/\033[0m\n\n'
 i=0; while [ $i -lt 400 ]; do i=$((i+1)); ms=$((i % 7 + 2)); case $((i % 40)) in
 17) printf '12:04:%02d  \033[33mwarning\033[0m  src/table.ts: 2 rows have the same key\n' $((i % 60));;
 *) printf '12:04:%02d  GET /src/page-%d.ts \033[32m200\033[0m in %d ms\n' $((i % 60)) $i $ms;; esac; done
@@ -160,6 +160,7 @@ def _draw_all(picture: Picture, endpoint: Endpoint, scratch: Path) -> None:
         call("terminal", command="pytest -q", background=True, notify_on_complete=True),
         Say("The tests run in the background; I go on when they end."),
         Say("Two tests fail, both in **test_parser.py**: `parse()` forgets the last line."),
+        Say("The development server is ready, too: http://localhost:5173/"),
         model="qwen3-coder",
     )
     with holdfast.connect() as client:
@@ -177,7 +178,7 @@ def _draw_all(picture: Picture, endpoint: Endpoint, scratch: Path) -> None:
     picture.open(100, 26, "tui")
     picture.sees("chat-42 ●1")
     picture.press("F2")
-    picture.sees("write to the agent", "Two tests fail")
+    picture.sees("write to the agent", "server is ready")
     picture.draw("tui-100", "holdfast tui: a session")
     picture.press("F1")
     picture.sees("enter open", "pytest -q")
