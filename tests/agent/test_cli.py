@@ -204,7 +204,7 @@ def test_a_conversation_on_a_terminal(endpoint: Endpoint, talk: Conversation, tm
         terminal.type(b"/nonsense\r")
         terminal.see("no command /nonsense")
         (tmp_path / "go").touch()
-        terminal.see("● until [ -e")  # the command, not its id
+        terminal.see("✗ until [ -e")  # the command, not its id
         terminal.see("exit code 4")
         terminal.see("it failed, then")
         assert "the agent goes on" in _leave(terminal)

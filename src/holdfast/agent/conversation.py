@@ -22,6 +22,8 @@ _OPEN = frozenset({"user", "notice", "tool_result"})
 _SILENT = frozenset({"session", "settings", "tool_start", "interrupt", "error", "end"})
 
 
+#: In the head of a notice that says what went wrong.
+_BAD = (" failed", " could not be started", " ran out of memory", " at its deadline", " is lost")
 _OF_ONE = re.compile(r"Background process proc_[0-9a-f]+ (.+)")
 _LONGEST_WHO = 40
 #: For people, in place of an answer without text and calls.
@@ -59,6 +61,11 @@ def notice_head(text: str) -> str:
     if found is None or not who:
         return head
     return f"{who if len(who) <= _LONGEST_WHO else who[: _LONGEST_WHO - 1] + '…'} {found[1]}"
+
+
+def is_bad_news(head: str) -> bool:
+    """Whether the head of a notice says what went wrong."""
+    return any(one in head for one in _BAD)
 
 
 class TokenUsage(NamedTuple):

@@ -105,7 +105,9 @@ class AgentOutput:
         if entry.kind == "tool_result" and (content.get("is_error") or content.get("status") == "interrupted"):
             self._say_dim(f"  {content.get('status')}: {_reason(str(content.get('text')))}")
         elif entry.kind == "notice":
-            self._say(f"● {conversation.notice_head(str(content.get('text')))}", colours.CYAN)
+            head = conversation.notice_head(str(content.get("text")))
+            icon, colour = ("✗", colours.RED) if conversation.is_bad_news(head) else ("●", colours.CYAN)
+            self._say(f"{icon} {head}", colour)
         elif entry.kind == "user" and self._mode == "chat" and content.get("input") not in self.own:
             self._say(f"you: {content.get('text')}", colours.BOLD)
         elif entry.kind == "interrupt":

@@ -5,12 +5,10 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from holdfast.agent.conversation import NOTHING_SAID, PLAN, TokenUsage, ToolCall, calls_of, notice_head
+from holdfast.agent.conversation import NOTHING_SAID, PLAN, TokenUsage, ToolCall, calls_of, is_bad_news, notice_head
 from holdfast.session_log import LogEntry
 
 _MAIN_ARGUMENTS = ("title", "command", "path", "pattern", "action", "session_id")
-#: In the head of a notice that says what went wrong.
-_BAD = (" failed", " could not be started", " ran out of memory", " at its deadline", " is lost")
 #: Parts of an answer that say nothing more to people.
 _FOR_THE_MODEL = ("next", "is_error")
 #: The log has all of it.
@@ -103,7 +101,7 @@ class ConversationBlocks:
             case "notice":
                 text = str(content.get("text") or "")
                 head = notice_head(text)
-                self._put(TranscriptBlock("notice", head, text, "failed" if any(one in head for one in _BAD) else ""))
+                self._put(TranscriptBlock("notice", head, text, "failed" if is_bad_news(head) else ""))
             case _:
                 self._add_system(entry)
 
