@@ -53,6 +53,20 @@ for line in sys.stdin:
         send(id=number, result={"stopReason": "end_turn"})
 """
 
+#: Programs that do as if they were those of their names.
+_PROGRAMS = {
+    "cargo": "echo '    Finished `dev` profile in 41.20s'",
+    "make": "echo 'src/parser.py:88: unused variable: last' >&2; exit 1",
+    "serve-docs": "sleep 600",
+    "train": "echo 'epoch 12 of 40, loss 0.231'; sleep 600",
+    "deploy": "printf 'Password for prod: '; read -r answer; sleep 600",
+    "npm": r"""sleep 1.2; printf '\n  \033[32m➜\033[0m  Local:   \033[36mhttp://localhost:5173/\033[0m\n\n'
+i=0; while [ $i -lt 400 ]; do i=$((i+1)); ms=$((i % 7 + 2)); case $((i % 40)) in
+17) printf '12:04:%02d  \033[33mwarning\033[0m  src/table.ts: 2 rows have the same key\n' $((i % 60));;
+*) printf '12:04:%02d  GET /src/page-%d.ts \033[32m200\033[0m in %d ms\n' $((i % 60)) $i $ms;; esac; done
+sleep 600""",
+}
+
 
 class Picture:
     """A terminal in tmux, and the files that are drawn of it."""
@@ -138,17 +152,20 @@ def _write_config(home: Path, scratch: Path, endpoint: Endpoint) -> None:
 
 def _draw_all(picture: Picture, endpoint: Endpoint, scratch: Path) -> None:
     job = f"until [ -e {scratch}/go ]; do sleep 0.1; done; echo '2 failed, 212 passed'; exit 1"
-    (scratch / "pytest").write_text(f"#!/bin/sh\n{job}\n")
-    (scratch / "pytest").chmod(0o755)
+    for name, script in {**_PROGRAMS, "pytest": job}.items():
+        (scratch / name).write_text(f"#!/bin/sh\n{script}\n")
+        (scratch / name).chmod(0o755)
     os.environ["PATH"] = f"{scratch}:{os.environ['PATH']}"
     endpoint.script(
         call("terminal", command="pytest -q", background=True, notify_on_complete=True),
         Say("The tests run in the background; I go on when they end."),
         Say("Two tests fail, both in **test_parser.py**: `parse()` forgets the last line."),
+        Say("The development server is ready, too: http://localhost:5173/"),
         model="qwen3-coder",
     )
     with holdfast.connect() as client:
-        client.run("echo ready; sleep 600", name="web", session="chat-42")
+        client.run(["cargo", "build"], session="ci")
+        client.run(["make", "lint"], name="lint", session="ci", notify="failure")
     picture.open(100, 26, "agent", "--session", "chat-42")
     picture.sees("session chat-42")
     picture.write("fix the failing tests")
@@ -156,13 +173,15 @@ def _draw_all(picture: Picture, endpoint: Endpoint, scratch: Path) -> None:
     (scratch / "go").touch()
     picture.sees("Two tests fail")
     picture.draw("agent-100", "holdfast agent --session chat-42")
+    with holdfast.connect(session="chat-42") as client:
+        client.run(["npm", "run", "dev"], name="web", ready_log="Local:", notify="never")
     picture.open(100, 26, "tui")
     picture.sees("chat-42 ●1")
     picture.press("F2")
-    picture.sees("write to the agent", "Two tests fail")
+    picture.sees("write to the agent", "server is ready")
     picture.draw("tui-100", "holdfast tui: a session")
     picture.press("F1")
-    picture.sees("enter open", "2 failed")
+    picture.sees("enter open", "pytest -q")
     picture.press("C-n")
     picture.sees("claude-code")
     picture.press("Down")
@@ -182,9 +201,24 @@ def _draw_all(picture: Picture, endpoint: Endpoint, scratch: Path) -> None:
     picture.press("|")
     picture.sees("Two tests fail", "publish it")
     picture.draw("tui-beside", "holdfast tui: two sessions side by side")
+    with holdfast.connect(session="ops") as client:
+        client.run(["train", "--epochs", "40"], name="train", queue="gpu", stall=1.0)
+        client.run(["train", "--epochs", "80"], queue="gpu")
+        client.kill(client.run(["serve-docs"], name="docs").id)
+        client.run(["deploy"], pty=True)
     picture.open(80, 24, "tui", "--theme", "light")
-    picture.sees("web", "chat-42 ●1", "› 2 failed")
+    picture.sees("needs input", "stalled", "waiting", "killed", "ready")
     picture.draw("tui-80-light", "holdfast tui --theme light", LIGHT)
+    picture.open(100, 26, "tui")
+    picture.sees("needs input", "stalled", "› ")
+    picture.draw("tui-all", "holdfast tui")
+    picture.write("/web")
+    picture.sees("/web (1)")
+    picture.press("l")
+    picture.sees("GET /src", "following")
+    picture.write("/error|warn")
+    picture.sees("of ")
+    picture.draw("tui-output", "holdfast tui: the output of a process, searched")
 
 
 if __name__ == "__main__":

@@ -204,6 +204,7 @@ def test_a_conversation_on_a_terminal(endpoint: Endpoint, talk: Conversation, tm
         terminal.type(b"/nonsense\r")
         terminal.see("no command /nonsense")
         (tmp_path / "go").touch()
+        terminal.see("✗ until [ -e")  # the command, not its id
         terminal.see("exit code 4")
         terminal.see("it failed, then")
         assert "the agent goes on" in _leave(terminal)
@@ -213,6 +214,26 @@ def test_a_conversation_on_a_terminal(endpoint: Endpoint, talk: Conversation, tm
         terminal.type(b"/help\r")
         terminal.see("/approve")
         _leave(terminal)
+
+
+def test_the_interrupt_key_at_the_prompt_ends_the_turn_and_not_the_conversation(
+    endpoint: Endpoint, talk: Conversation
+) -> None:
+    endpoint.script(Say("one two three four five\n" * 20, pause=5.0), Say("as you like"))
+    with Terminal("agent", "--session", "A") as terminal:
+        terminal.see("/help")
+        terminal.see(">")
+        terminal.type(b"a text without a turn\x03")
+        terminal.see("^D leaves")
+        terminal.type(b"begin\r")
+        terminal.see("workin")
+        eventually(lambda: endpoint.asked)
+        terminal.type(b"\x03")
+        terminal.see("interrupted")
+        terminal.type(b"go on\r")
+        assert b"the turn ended" not in terminal.see("as you like")
+        _leave(terminal)
+    assert [entry.content["reason"] for entry in talk.of("end")] == ["interrupted", "done"]
 
 
 @pytest.mark.parametrize(("typed", "status"), [("\r", "denied"), ("y\r", "ended")])

@@ -17,7 +17,7 @@ from tests.takeover.test_sudo import check_no_trace
 __all__ = ["someone"]
 
 #: Without the memory that sudo has of its own.
-_WHO = "sudo -k; sudo id -un"
+WHO = "sudo -k; sudo id -un"
 
 
 @pytest.fixture
@@ -46,7 +46,7 @@ def _agent(instance: Instance, *words: str) -> Terminal:
 def test_a_password_is_asked_for_inline_and_leaves_no_trace(
     instance: Instance, endpoint: Endpoint, words: tuple[str, ...]
 ) -> None:
-    endpoint.script(call("terminal", command=_WHO), lambda body: Say(f"it is {last_result(body)['output'].strip()}"))
+    endpoint.script(call("terminal", command=WHO), lambda body: Say(f"it is {last_result(body)['output'].strip()}"))
     with _agent(instance, *words) as terminal:
         if not words:
             terminal.see("session A")
@@ -60,7 +60,7 @@ def test_a_password_is_asked_for_inline_and_leaves_no_trace(
 
 
 def test_enter_is_no(instance: Instance, endpoint: Endpoint) -> None:
-    endpoint.script(call("terminal", command=_WHO), Say("not allowed, then"))
+    endpoint.script(call("terminal", command=WHO), Say("not allowed, then"))
     with _agent(instance, "who is root?") as terminal:
         terminal.see("password (Enter: no)")
         terminal.type(b"\r")
@@ -70,7 +70,7 @@ def test_enter_is_no(instance: Instance, endpoint: Endpoint) -> None:
 
 
 def test_without_a_terminal_no_password_is_asked_for(instance: Instance, endpoint: Endpoint) -> None:
-    endpoint.script(call("terminal", command=_WHO), Say("without it"))
+    endpoint.script(call("terminal", command=WHO), Say("without it"))
     done = instance.holdfast("agent", "--session", "A", "--quiet", "who is root?")
     assert (done.returncode, done.stdout) == (0, b"without it\n")
     assert "no approver is connected" in last_result(endpoint.asked[-1])["output"]

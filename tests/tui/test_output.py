@@ -196,3 +196,22 @@ def test_details_say_why_it_ended(home: Path) -> None:
         await ui.sees("exit code 2", "boom: no such file", "proc_")
 
     on_stage(act)
+
+
+def test_a_hit_far_in_a_long_line_is_brought_into_view(home: Path) -> None:
+    with holdfast.connect() as client:
+        client.wait(client.run("printf 'begin%03000d needle and its end\n' 0", name="wide").id)
+
+    async def act(ui: Stage) -> None:
+        await ui.sees("wide")
+        await ui.press("l")
+        await ui.sees("begin000")
+        assert "needle" not in ui.text
+        await ui.press("slash")
+        await ui.type("needle\n")
+        await ui.sees("needle and its end", "1 of 1")
+        for _ in range(100):
+            await ui.press("left")
+        await ui.sees("begin000")
+
+    on_stage(act)

@@ -259,3 +259,22 @@ def test_the_mouse_selects_opens_and_switches_tabs(home: Path) -> None:
         await ui.sees("no agent yet", "● old", "● new")
 
     on_stage(act)
+
+
+def test_what_runs_is_above_what_had_ended_when_the_list_was_opened(home: Path, tmp_path: Path) -> None:
+    go = tmp_path / "go"
+    with holdfast.connect() as client:
+        client.run(f"until [ -e {go} ]; do sleep 0.05; done", name="server")
+        for number in range(30):
+            client.run("true", name=f"short-{number:02d}")
+        eventually(lambda: len(client.ps()) == 1)
+
+    async def act(ui: Stage) -> None:
+        await ui.sees("short-29", "server")
+        assert ui.line("server").startswith(" ● running")
+        assert ui.text.index("server") < ui.text.index("short-29")
+        go.touch()
+        await ui.sees("✓ exited 0    server")
+        assert ui.text.index("server") < ui.text.index("short-29"), "an end changes no row's place"
+
+    on_stage(act)

@@ -171,7 +171,7 @@ def test_an_answer_that_is_begun_anew_is_drawn_without_what_it_had(home: Path, e
         view.take({"type": "tui.error", "session": "A", "entry": 1000, "retry_in": 1, "message": "cut off"})
         view.transcript.refresh()  # before the new state is laid out
         await ui.until(lambda: "a lost answer" not in ui.text)
-        await ui.sees("> hello", "cut off; again in 1 s")
+        await ui.sees("> hello", "asks again in 1 s")
 
     on_stage(act)
 
@@ -206,3 +206,53 @@ def test_a_damaged_log_and_hostile_text_are_shown_as_text(home: Path, endpoint: 
         assert all(line.isprintable() for line in ui.lines)
 
     on_stage(act)
+
+
+def test_an_unfolded_call_shows_the_whole_command_and_what_it_printed(home: Path, endpoint: Endpoint) -> None:
+    command = "for word in one two three four five six; do echo $word of the lines; done; exit 3"
+    endpoint.script(call("terminal", command=command), Say("# Done\n\nas asked"), Say(""))
+    talk = Conversation(home, "A")
+    talk.say("count")
+    talk.say("say nothing")
+
+    async def act(ui: Stage) -> None:
+        await ui.sessions_show("A")
+        await ui.sees("▸ terminal", "the model answered nothing", "idle · 330 tokens")
+        assert ui.line("Done").index("Done") < 10, "headings are on the left"
+        await ui.press("escape", "o")
+        await ui.sees("▾ terminal", "exit 3", "│ six of the lines", "│ exit_code: 3")
+        assert "is_error" not in ui.text
+
+    on_stage(act, size=(100, 40))
+
+
+def test_a_dialog_leaves_the_session_below_as_it_was(home: Path, endpoint: Endpoint) -> None:
+    Conversation(home, "A").say("hello")
+
+    async def act(ui: Stage) -> None:
+        await ui.sessions_show("A")
+        await ui.sees("> hello", "idle")
+        before = ui.lines[-3:]
+        await ui.press("ctrl+n")
+        await ui.sees("A name for the new session")
+        await ui.press("escape")
+        await ui.until(lambda: "A name" not in ui.text)
+        assert ui.lines[-3:] == before
+
+    on_stage(act)
+
+
+def test_a_terminal_of_five_lines(home: Path, endpoint: Endpoint) -> None:
+    endpoint.script(Say("a small answer"))
+
+    async def act(ui: Stage) -> None:
+        await ui.press("ctrl+n")
+        await ui.sees("A name for the new", "session")
+        await ui.type("\n")
+        await ui.sees("write to the agent")
+        await ui.type("hello\n")
+        await ui.sees("a small answer")
+        await ui.press("escape", "question_mark")
+        await ui.sees("move", "first, last")
+
+    on_stage(act, size=(20, 5))

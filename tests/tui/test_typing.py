@@ -11,7 +11,7 @@ from holdfast.tui.dialogs import ConfirmDialog
 from holdfast.tui.text_boxes import LineBox
 from tests.tui.stage import Stage, on_stage
 
-_NAMES = {"\x7f": "backspace", "/": "slash"}
+_NAMES = {"\x7f": "backspace", "/": "slash", "\r": "enter"}
 
 
 def type_ahead(stage: Stage, text: str) -> None:
@@ -50,6 +50,19 @@ def test_letters_behind_the_key_that_opens_the_filter_are_written_into_it(instan
         type_ahead(stage, "/xyl")
         await stage.until(lambda: [box.value for box in stage.app.screen.query(LineBox)] == ["xyl"])
         assert not isinstance(stage.app.screen, ConfirmDialog)
+
+    on_stage(act)
+
+
+def test_keys_behind_the_enter_that_leaves_the_filter_are_keys_of_the_list(instance: Path) -> None:
+    with holdfast.connect(session="chat") as client:
+        client.run("echo low; sleep 1000", name="zither")
+
+    async def act(stage: Stage) -> None:
+        await stage.sees("zither")
+        type_ahead(stage, "/zit\rl")
+        await stage.sees("following", "low")
+        assert not stage.app.screen_stack[0].query(LineBox)
 
     on_stage(act)
 

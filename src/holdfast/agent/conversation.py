@@ -7,6 +7,7 @@ calls, and nothing stands between them.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
@@ -21,6 +22,12 @@ _OPEN = frozenset({"user", "notice", "tool_result"})
 _SILENT = frozenset({"session", "settings", "tool_start", "interrupt", "error", "end"})
 
 
+#: In the head of a notice that says what went wrong.
+_BAD = (" failed", " could not be started", " ran out of memory", " at its deadline", " is lost")
+_OF_ONE = re.compile(r"Background process proc_[0-9a-f]+ (.+)")
+_LONGEST_WHO = 40
+#: For people, in place of an answer without text and calls.
+NOTHING_SAID = "the model answered nothing"
 #: The name of the call by which another program reports its plan.
 PLAN = "plan"
 
@@ -44,6 +51,23 @@ def calls_of(entry: LogEntry) -> list[ToolCall]:
     ]
 
 
+def notice_head(text: str) -> str:
+    """A notice in one line for people: of a single process, its name or command and what happened to it."""
+    first, *rest = text.split("\n", 3)
+    head = first.removeprefix("[IMPORTANT: ").removesuffix("]")
+    found = _OF_ONE.fullmatch(head)
+    given = dict(line.split(": ", 1) for line in rest[:2] if line.startswith(("Command: ", "Name: ")))
+    who = given.get("Name") or given.get("Command")
+    if found is None or not who:
+        return head
+    return f"{who if len(who) <= _LONGEST_WHO else who[: _LONGEST_WHO - 1] + '…'} {found[1]}"
+
+
+def is_bad_news(head: str) -> bool:
+    """Whether the head of a notice says what went wrong."""
+    return any(one in head for one in _BAD)
+
+
 class TokenUsage(NamedTuple):
     """Sums over a conversation. `cost` is in dollars, None where no price is known."""
 
@@ -54,24 +78,37 @@ class TokenUsage(NamedTuple):
     steps: int = 0
     tool_errors: int = 0
 
+    @property
+    def text(self) -> str:
+        """`12.3k tokens, $0.04`; empty where nothing was counted."""
+        count = self.input_tokens + self.output_tokens
+        if not count:
+            return ""
+        shown = f"{count / 1000:,.1f}k" if count >= 1000 else str(count)
+        return f"{shown} tokens" + (f", ${self.cost:,.{2 if self.cost >= 1 else 4}f}" if self.cost is not None else "")
+
+    def plus(self, entry: LogEntry) -> TokenUsage:
+        """With what an entry of a log used."""
+        if entry.kind == "tool_result" and entry.content.get("is_error"):
+            return self._replace(tool_errors=self.tool_errors + 1)
+        if entry.kind not in ("assistant", "compaction"):
+            return self
+        used = entry.content.get("usage") or {}
+        cost = used.get("cost")
+        return TokenUsage(
+            self.input_tokens + int(used.get("input") or 0),
+            self.output_tokens + int(used.get("output") or 0),
+            self.cached_tokens + int(used.get("cached") or 0),
+            self.cost if cost is None else (self.cost or 0.0) + float(cost),
+            self.steps + 1,
+            self.tool_errors,
+        )
+
 
 def usage_of(entries: Iterable[LogEntry]) -> TokenUsage:
     total = TokenUsage()
     for entry in entries:
-        if entry.kind == "tool_result" and entry.content.get("is_error"):
-            total = total._replace(tool_errors=total.tool_errors + 1)
-        if entry.kind not in ("assistant", "compaction"):
-            continue
-        used = entry.content.get("usage") or {}
-        cost = used.get("cost")
-        total = TokenUsage(
-            total.input_tokens + int(used.get("input") or 0),
-            total.output_tokens + int(used.get("output") or 0),
-            total.cached_tokens + int(used.get("cached") or 0),
-            total.cost if cost is None else (total.cost or 0.0) + float(cost),
-            total.steps + 1,
-            total.tool_errors,
-        )
+        total = total.plus(entry)
     return total
 
 

@@ -200,12 +200,15 @@ class ModelClient:
         delay = min(self._config.retry_delay * 2**attempt, _LONGEST_PAUSE) * random.uniform(0.75, 1.25)
         if not isinstance(failed, openai.APIStatusError):
             what = " ".join(str(failed).split())[:300] or type(failed).__name__
-            if isinstance(failed, openai.APIError) and not isinstance(failed, openai.APIConnectionError):
+            if isinstance(failed, ValueError):
+                what = f"the endpoint sent no chat completion: {what}"
+            elif isinstance(failed, openai.APIError) and not isinstance(failed, openai.APIConnectionError):
                 what = f"the endpoint failed: {what}"
             else:
                 what = f"no answer of the endpoint: {what}"
             return ModelFailed(what, next="check the endpoint: holdfast agent --base-url URL"), delay
-        status, text = failed.status_code, " ".join(str(failed.message).split())[:300]
+        text = str(failed.message).removeprefix(f"Error code: {failed.status_code} - ")
+        status, text = failed.status_code, " ".join(text.split())[:300]
         if status == 400 and self._has_usage and "stream_options" in text:
             self._has_usage = False  # an endpoint that does not know it
             return ModelFailed(text, next="try again"), 0.0

@@ -11,6 +11,7 @@ from contextlib import asynccontextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 from holdfast import session_log
+from holdfast.agent import conversation
 from holdfast.agent.front import AgentFront, new_input
 from holdfast.cli import colours, console
 from holdfast.cli.agent_output import AgentOutput, Mode
@@ -31,7 +32,7 @@ _LONGEST_COMMAND = 4000
 _HELP = """\
 /sessions            conversations on this machine
 /resume SESSION      go on with another one
-/model [MODEL]       show or change the model
+/model [MODEL]       show the model, tokens and cost, or change the model
 /tools               the tools, and what is missing
 /ps                  the processes of this session
 /kill ID             end one
@@ -213,6 +214,10 @@ async def converse(session: str, settings: dict[str, str], acp: str | None = Non
         session, settings, acp = other, {}, None
 
 
+class _InterruptKey(Exception):
+    """^C on an input line. KeyboardInterrupt would end the event loop when a task raises it."""
+
+
 class _Chat:
     """One session on this terminal."""
 
@@ -228,7 +233,9 @@ class _Chat:
         os.makedirs(os.path.join(home, "agent"), mode=0o700, exist_ok=True)
         history = os.path.join(home, "agent", "history")
         os.close(os.open(history, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600))
-        self._prompt: PromptSession[str] = PromptSession(history=FileHistory(history))
+        self._prompt: PromptSession[str] = PromptSession(
+            history=FileHistory(history), interrupt_exception=_InterruptKey
+        )
         self._requests: asyncio.Queue[Approval] = asyncio.Queue()
         self._is_working = False
         self._other: str | None = None
@@ -262,13 +269,14 @@ class _Chat:
             if entry is None:
                 continue
             self._is_working = entry.kind not in ("end", "settings", "session")
+            self._prompt.app.invalidate()
             self._output.entry(entry)
 
     async def _read(self) -> None:
         """Read lines, and answers to requests, until the user leaves."""
         kept = ""
         while self._other is None:
-            reading = asyncio.ensure_future(self._prompt.prompt_async("> ", default=kept))
+            reading = asyncio.ensure_future(self._prompt.prompt_async("> ", default=kept, rprompt=self._doing))
             request = asyncio.ensure_future(self._requests.get())
             try:
                 await asyncio.wait([reading, request], return_when=asyncio.FIRST_COMPLETED)
@@ -281,7 +289,7 @@ class _Chat:
                 kept, line = "", reading.result().strip()
             except EOFError:
                 return
-            except KeyboardInterrupt:
+            except _InterruptKey:
                 kept = ""
                 if self._is_working:
                     await self.front.interrupt()
@@ -331,6 +339,10 @@ class _Chat:
             case _:
                 raise BadValue(f"no command /{console.visible(name[:40])}", next="/help")
 
+    def _doing(self) -> str:
+        """Beside the line, while the agent works."""
+        return "working" if self._is_working and not self._prompt.app.is_done else ""
+
     def _sessions(self) -> None:
         found = session_log.sessions(self._client.paths.home)
         rows = [
@@ -358,9 +370,9 @@ class _Chat:
         if settings is None:
             raise NotNow("the agent has not begun", next="send a message first")
         if name == "model":
-            console.out(
-                console.visible(f"{settings.get('model')} at {settings.get('base_url') or 'the usual endpoint'}")
-            )
+            place = "" if settings.get("acp") else f" at {settings.get('base_url') or 'the usual endpoint'}"
+            used = conversation.usage_of(entries).text
+            console.out(console.visible(f"{settings.get('model')}{place}{f' · {used}' if used else ''}"))
             return
         rows = [
             (str(tool["name"]), "-" if tool.get("trouble") is None else "not available", _about(tool))

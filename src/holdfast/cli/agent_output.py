@@ -13,6 +13,8 @@ from holdfast.session_log import LogEntry
 
 Mode = Literal["text", "quiet", "json", "chat"]
 
+#: Ends of turns that an entry before them has said already, or that need no word.
+_SAID_REASONS = ("done", "error", "interrupted")
 _MAIN_ARGUMENT = ("title", "command", "path", "pattern", "action", "session_id")
 
 
@@ -92,7 +94,10 @@ class AgentOutput:
         rest = text[len(streamed) :] if text.startswith(streamed) else f"\n{text}"
         self._write(rest if not text or text.endswith("\n") else f"{rest}\n")
         self._received, self._written, self._streamed_entry = "", 0, 0
-        for call in conversation.calls_of(entry):
+        calls = conversation.calls_of(entry)
+        if not text and not calls:
+            self._say_dim(conversation.NOTHING_SAID)
+        for call in calls:
             self._say_dim(f"▸ {call.name}  {brief(call)}")
 
     def _other(self, entry: LogEntry) -> None:
@@ -100,8 +105,9 @@ class AgentOutput:
         if entry.kind == "tool_result" and (content.get("is_error") or content.get("status") == "interrupted"):
             self._say_dim(f"  {content.get('status')}: {_reason(str(content.get('text')))}")
         elif entry.kind == "notice":
-            first = str(content.get("text")).split("\n")[0].removeprefix("[IMPORTANT: ")
-            self._say(f"● {first}", colours.CYAN)
+            head = conversation.notice_head(str(content.get("text")))
+            icon, colour = ("✗", colours.RED) if conversation.is_bad_news(head) else ("●", colours.CYAN)
+            self._say(f"{icon} {head}", colour)
         elif entry.kind == "user" and self._mode == "chat" and content.get("input") not in self.own:
             self._say(f"you: {content.get('text')}", colours.BOLD)
         elif entry.kind == "interrupt":
@@ -109,7 +115,7 @@ class AgentOutput:
             self._say_dim("interrupted")
         elif entry.kind == "compaction":
             self._say_dim(str(content.get("why") or "the conversation was compacted"))
-        elif entry.kind == "end" and self._mode == "chat" and content.get("reason") not in ("done", "error"):
+        elif entry.kind == "end" and self._mode == "chat" and content.get("reason") not in _SAID_REASONS:
             self._say_dim(f"the turn ended: {content.get('reason')}")
 
     def _as_json(self, entry: LogEntry) -> None:

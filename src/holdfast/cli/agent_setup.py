@@ -34,25 +34,20 @@ def run() -> int:
 
 def _ask(home: str) -> tuple[dict[str, str], str | None]:
     from prompt_toolkit import PromptSession
-    from prompt_toolkit.shortcuts import choice
 
-    provider = choice(
-        message="Where is the model?",
-        options=[(name, name) for name in [*PRESETS, _OTHER]],
-        default=next(iter(PRESETS)),
-    )
+    provider = _choice("Where is the model?", [(name, name) for name in [*PRESETS, _OTHER]])
     prompt: PromptSession[str] = PromptSession()
     base_url = PRESETS.get(provider) or _needed(prompt, "URL of the endpoint (it ends with /v1 mostly): ")
     changes = {"base_url": base_url, "key_command": ""}
-    how = choice(
-        message="Where is its key?",
-        options=[
+    how = _choice(
+        "Where is its key?",
+        [
             ("type", "I type it; it is stored in a file that only I can read"),
             ("command", "A command prints it, such as: pass show openai"),
             ("environment", "In the environment, as OPENAI_API_KEY"),
             ("none", "It needs none"),
         ],
-        default="none" if "localhost" in base_url else "type",
+        "none" if "localhost" in base_url else "type",
     )
     key = None
     if how == "type":
@@ -61,11 +56,19 @@ def _ask(home: str) -> tuple[dict[str, str], str | None]:
         changes["key_command"] = _needed(prompt, "Command: ")
     models = _models(home, changes, key)
     if models:
-        model = choice(message="Which model?", options=[*((one, one) for one in models), ("", "Another one")])
+        model = _choice("Which model?", [*((one, one) for one in models), ("", "Another one")])
     else:
         model = ""
     changes["model"] = model or _needed(prompt, "Model: ")
     return changes, key
+
+
+def _choice(question: str, options: list[tuple[str, str]], default: str | None = None) -> str:
+    """One of these, chosen with the arrow keys: the list is longer than there are digits for."""
+    from prompt_toolkit.shortcuts.choice_input import ChoiceInput
+
+    message = f"{question} (up and down choose, Enter takes it, ^C leaves)"
+    return ChoiceInput(message=message, options=options, default=default, show_numbers=False).prompt()
 
 
 def _needed(prompt: PromptSession[str], question: str) -> str:

@@ -34,6 +34,8 @@ from holdfast.tui.status_line import StatusLine
 from holdfast.tui.terminal_view import TerminalView
 from holdfast.tui.user_needs import UserNeed, needs
 
+#: Lower than this, dialogs have no frame, and sessions no line about the agent.
+_LOW = 10
 #: Changes within this time are drawn together.
 _FRAME = 0.05
 #: After a key, whatever moves by itself is drawn at most this often for a while: what the user types comes first.
@@ -49,9 +51,11 @@ class HoldfastApp(App[None]):
 
     TITLE = "holdfast"
     COMMAND_PALETTE_BINDING = "ctrl+k"
+    VERTICAL_BREAKPOINTS: ClassVar[list[tuple[int, str]]] = [(0, "-low"), (_LOW, "-high")]
     CSS = """
     Screen { background: $background; color: $foreground; }
     #views { height: 1fr; }
+    .-low #doing { display: none; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("x", "end_process", show=False),
@@ -133,9 +137,13 @@ class HoldfastApp(App[None]):
             self._key_at = time.monotonic()
             key = event.key
             is_list = self.focused is None or isinstance(self.focused, LinesView)
-            if is_list and (await self._check_bindings(key, True) or await self._check_bindings(key)):
+            if is_list and await self.press_in_list(key):
                 return
         await super().on_event(event)
+
+    async def press_in_list(self, key: str) -> bool:
+        """Do what a key is bound to, where a list has the focus; whether it is bound to something."""
+        return await self._check_bindings(key, True) or await self._check_bindings(key)
 
     def _draw_changes(self) -> None:
         self._is_due = False
@@ -253,7 +261,7 @@ class HoldfastApp(App[None]):
             if pane.has_focus_within:
                 return self.feed.processes.get(pane.process)
         for rows in self.screen.query(RowList):
-            if rows.has_focus and isinstance(rows.row, Process):
+            if rows is self.focused and isinstance(rows.row, Process):
                 return self.feed.processes.get(rows.row.id)
         return None
 

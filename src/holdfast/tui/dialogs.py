@@ -23,6 +23,8 @@ _CSS = """
 }}
 {name} Static {{ width: 1fr; height: auto; }}
 {name} .quiet {{ color: $foreground 70%; margin-top: 1; }}
+{name}.-low > Vertical, {name}.-low > VerticalScroll {{ max-width: 100%; max-height: 100%; padding: 0; border: none; }}
+{name}.-low .quiet {{ margin-top: 0; }}
 """
 
 
@@ -137,7 +139,7 @@ class Decision(NamedTuple):
 
 
 class ApprovalDialog(ModalScreen[Decision | None]):
-    """One request for approval. Enter decides nothing."""
+    """One request for approval. Enter decides nothing, but for a password."""
 
     CSS = _CSS.format(name="ApprovalDialog")
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -166,7 +168,7 @@ class ApprovalDialog(ModalScreen[Decision | None]):
             )
             if one.action == "sudo":
                 yield LineBox(password=True, placeholder="password")
-                yield Static("enter sends the password · esc leaves", classes="quiet")
+                yield Static("enter sends the password, an empty one refuses · esc later", classes="quiet")
             else:
                 yield Static(
                     "[@click=screen.decide('once')]o once[/]   [@click=screen.decide('session')]s this session[/]   "
@@ -174,13 +176,17 @@ class ApprovalDialog(ModalScreen[Decision | None]):
                     classes="quiet",
                 )
 
+    def on_mount(self) -> None:
+        for box in self.query(LineBox):
+            self.set_focus(box)
+
     def on_input_submitted(self, event: Input.Submitted) -> None:
-        self.dismiss(Decision(self.approval, "once", event.value) if event.value else None)
+        decided = Decision(self.approval, "once", event.value) if event.value else Decision(self.approval, "deny")
+        self.dismiss(decided)
 
     def action_decide(self, scope: str) -> None:
-        if self.approval.action == "sudo" and scope != "deny":
-            return
-        self.dismiss(Decision(self.approval, scope))
+        if self.approval.action != "sudo":  # letters are those of the password
+            self.dismiss(Decision(self.approval, scope))
 
     def action_leave(self) -> None:
         self.dismiss(None)

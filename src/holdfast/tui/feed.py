@@ -16,6 +16,7 @@ from holdfast.client.aio_link import AsyncLink
 from holdfast.client.approval import Approval
 from holdfast.client.process import Process
 from holdfast.errors import HoldfastError, NotFound
+from holdfast.tui.process_rows import ended_ids
 from holdfast.tui.states import NEEDS_USER, state_of
 
 _TOPICS = (
@@ -68,6 +69,8 @@ class LiveFeed:
         self.pending: Counter[str] = Counter()
         self.is_connected = False
         self.is_loaded = False
+        #: Processes that had ended when a list was opened: they are below all others.
+        self.over: frozenset[str] = frozenset()
         #: Why nothing can be shown.
         self.trouble = ""
         self._dirty: set[str] = set()
@@ -78,7 +81,12 @@ class LiveFeed:
     def begin_with(self, found: list[Process]) -> None:
         """What was read before it runs."""
         self.processes = {process.id: process for process in found}
+        self.settle()
         self.is_connected = True
+
+    def settle(self) -> None:
+        """A list is opened: what has ended moves below what runs."""
+        self.over = ended_ids(self.processes.values())
 
     async def run(self) -> None:
         """Until it is cancelled."""
@@ -127,6 +135,8 @@ class LiveFeed:
         sessions = await self.client.sessions()
         self.processes = {process.id: process for process in found}
         self.pending = Counter({str(one["session"]): int(one["pending"]) for one in sessions})
+        if not self.is_loaded:
+            self.settle()
         self.is_loaded, self.trouble = True, ""
         self._on_change()
 

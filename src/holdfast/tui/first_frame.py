@@ -58,10 +58,10 @@ def frame(found: list[Process], width: int, height: int, theme: str) -> str:
     """As the UI draws it, but for the tabs of sessions."""
     from holdfast.tui.help_keys import LIST_KEYS
     from holdfast.tui.paint import fit
-    from holdfast.tui.process_rows import AGENTS, note_text, ordered, process_parts, selected
+    from holdfast.tui.process_rows import AGENTS, ended_ids, note_text, ordered, process_parts, selected
     from holdfast.tui.user_needs import MOST_LINES, need_parts, needs
 
-    rows = ordered(selected(found, ""))
+    rows = ordered(selected(found, ""), ended_ids(found))
     note = f" {note_text(found)} "
     running = sum(1 for one in found if one.status != "ended" and one.session != AGENTS)
     mark = f" ●{running}" if running else ""

@@ -20,6 +20,7 @@ HELP = (
     ("y", "copy its id"),
     ("a alt-a", "answer what needs you: approvals, questions"),
     ("f", "follow the output; n N: next, previous hit"),
+    ("← →", "the rest of long lines; e: its stderr"),
     ("i", "inbox of the session"),
     ("[ ]  1…9  F1…F9", "previous, next tab; a tab by its number"),
     ("|", "one more session beside this one"),

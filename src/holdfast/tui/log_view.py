@@ -32,7 +32,6 @@ _FRAME = 0.08
 _WAIT = 20.0
 _PAUSE = 1.0
 _MOST_HITS = 1000
-_SIDEWAYS = 16
 
 cached_line = lru_cache(maxsize=512)(line_text)
 
@@ -255,7 +254,7 @@ class LogView(LinesView):
         self._drawn()
 
     def action_sideways(self, by: int) -> None:
-        self._left = max(0, self._left + by * _SIDEWAYS)
+        self._left = max(0, self._left + by * max(1, self.inner_width // 2))
         self.refresh()
 
     # Searching, on the server.
@@ -280,7 +279,7 @@ class LogView(LinesView):
             self._trouble, self._is_cut = "", found.truncated
             self.hits = found.matches
             if self.hits:
-                after = bisect_left(self.hits, at, key=lambda match: match.offset)
+                after = bisect_left(self.hits, at, key=_place)
                 await self._show_hit(min(after, len(self.hits) - 1))
         self._drawn()
 
@@ -289,8 +288,11 @@ class LogView(LinesView):
             self._load(self._show_hit(((self.hit or 0) + by) % len(self.hits)))
 
     async def _show_hit(self, at: int) -> None:
-        self.hit = at
-        await self.go_to(self.hits[at].offset)
+        self.hit, found = at, self.hits[at]
+        await self.go_to(_place(found))
+        column = _column(found, self.window.lines[self.window.index_of(_place(found))]) if self.window.lines else 0
+        is_in_view = column + found.length <= self.inner_width
+        self._left = 0 if is_in_view else max(0, column - self.inner_width // 2)
 
     # Drawing.
 
@@ -299,12 +301,13 @@ class LogView(LinesView):
         text = cached_line(line.data)
         if (match := self._match_in(line)) is not None:
             text = text.copy()
-            text.stylize(self._mark(match), match.column, match.column + max(1, match.length))
+            column = _column(match, line)
+            text.stylize(self._mark(match), column, column + max(1, match.length))
         return _segments(text[self._left :] if self._left else text, self.app.console, width)
 
     def _match_in(self, line: LogLine) -> Match | None:
-        at = bisect_left(self.hits, line.offset, key=lambda match: match.offset)
-        return self.hits[at] if at < len(self.hits) and self.hits[at].offset < line.offset + len(line.data) else None
+        at = bisect_left(self.hits, line.offset, key=_place)
+        return self.hits[at] if at < len(self.hits) and _place(self.hits[at]) < line.offset + len(line.data) else None
 
     def _mark(self, match: Match) -> Style:
         is_current = self.hit is not None and self.hits[self.hit] is match
@@ -314,6 +317,17 @@ class LogView(LinesView):
         if self.window.lines or y != 1:
             return []
         return [Segment(f" {self._trouble or 'no output yet'}", paint.style(self.is_dark, "dim"))]
+
+
+def _place(match: Match) -> int:
+    """The byte where it begins, as far as that is known."""
+    return match.offset if match.match_offset is None else match.match_offset
+
+
+def _column(match: Match, line: LogLine) -> int:
+    """Where it begins in what is shown of a line. What was found of a long line is only a part of it."""
+    begin = max(0, _place(match) - line.offset)
+    return len(line_text(line.data[:begin]).plain) if match.cut else match.column
 
 
 def _segments(text: Text, console: Console, width: int) -> list[Segment]:

@@ -209,8 +209,10 @@ class ProcessPane(Vertical):
 
     async def action_find(self) -> None:
         if self.mode == "log" and not self.query(Input):
-            await self.mount(LineBox(placeholder="find: a regular expression", id="find"), after="#body")
-            self.screen.set_focus(self.query_one("#find", Input))
+            made = LineBox(placeholder="find: a regular expression", id="find")
+            made.behind = self.body
+            await self.mount(made, after="#body")
+            self.screen.set_focus(made)
 
     async def on_input_submitted(self, event: Input.Submitted) -> None:
         event.stop()

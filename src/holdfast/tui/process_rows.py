@@ -25,9 +25,18 @@ def title_of(process: Process) -> str:
     return f"{process.name}  {process.command}" if process.name else str(process.command)
 
 
-def ordered(processes: Iterable[Process]) -> list[Process]:
-    """The newest first. An end changes no row's place."""
-    return sorted(processes, key=lambda one: (-(one.created_at or one.started_at or 0.0), one.id))
+def ended_ids(processes: Iterable[Process]) -> frozenset[str]:
+    """Those that have ended."""
+    return frozenset(one.id for one in processes if one.status == "ended")
+
+
+def ordered(processes: Iterable[Process], over: frozenset[str]) -> list[Process]:
+    """The newest first; those of `over` come last while they are ended. Else an end changes no row's place."""
+
+    def place(one: Process) -> tuple[bool, float, str]:
+        return one.id in over and one.status == "ended", -(one.created_at or one.started_at or 0.0), one.id
+
+    return sorted(processes, key=place)
 
 
 def selected(processes: Iterable[Process], text: str) -> list[Process]:

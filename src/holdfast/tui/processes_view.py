@@ -45,7 +45,7 @@ class ProcessesView(Vertical):
     def changed(self) -> None:
         """The feed has something new."""
         rows = self.rows
-        found = ordered(selected(self._feed.processes.values(), self.filter_text))
+        found = ordered(selected(self._feed.processes.values(), self.filter_text), self._feed.over)
         if self._feed.trouble:
             rows.empty = self._feed.trouble
         elif self._feed.is_loaded:
@@ -90,6 +90,7 @@ class ProcessesView(Vertical):
     async def action_filter(self) -> None:
         if not self.query(Input):
             made = LineBox(self.filter_text, placeholder="filter: words of command, state, session")
+            made.behind = self.rows
             await self.mount(made, before="#last")
             self.screen.set_focus(made)
 

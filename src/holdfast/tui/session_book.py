@@ -35,6 +35,12 @@ class SessionInfo:
             self.state = next_state(self.state, "end", event)
         elif topic == "tui.tool.start":
             self.state = AgentState("working", str(event.get("name") or ""))
+        elif topic == "tui.reasoning.delta":
+            self.state = AgentState("working", "thinks")
+        elif topic == "tui.message.delta":
+            self.state = AgentState("working", "writes")
+        elif topic == "tui.tool.generating":
+            self.state = AgentState("working", f"writes a call of {event.get('name')}")
         elif topic == "tui.message.start":
             self.state = AgentState("working", "asks the model")
         elif topic == "tui.error":

@@ -62,7 +62,7 @@ class SessionSummary:
         found: list[tuple[str, str]] = []
         if self.needs_user:
             found.append((f"?{self.needs_user}", "warn"))
-        if self.info.state.phase == "working":
+        if self.info.state.phase == "working" and not self.approvals:
             found.append(("● working", "good") if self.has_agent else ("■ stopped", "warn"))
         elif self.running:
             found.append((f"●{self.running}", "good"))
@@ -173,6 +173,8 @@ class SessionTabs:
 
         base = self._app.screen_stack[0]
         holder = base.query_one("#views")
+        if keys != self.active:
+            self._feed.settle()
         self.active = keys
         base.query_one(ProcessesView).display = "" in keys
         width = self._app.size.width // len(keys)

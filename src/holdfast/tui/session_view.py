@@ -50,7 +50,9 @@ class SessionView(Vertical):
     SessionView #side.wide > .of-session, SessionView #side.wide > #inbox { display: none; }
     SessionView #inbox { height: 1; padding: 0 1; color: $foreground 70%; }
     SessionView > #doing { height: 1; padding: 0 1; color: $foreground 70%; background: $panel; }
-    SessionView > MessageBox { height: auto; max-height: 8; border: none; border-left: outer $primary; padding: 0; }
+    SessionView > MessageBox, SessionView > MessageBox:focus {
+        height: auto; max-height: 8; border: none; border-left: outer $primary; padding: 0;
+    }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("ctrl+c", "interrupt", show=False),
@@ -136,7 +138,9 @@ class SessionView(Vertical):
             self.conversation.delta(entry, str(event.get("text") or ""))
             self._draw_soon()
         elif topic == "tui.error":
-            self._retry = f"{event.get('message')}; again in {event['retry_in']} s" if event.get("retry_in") else ""
+            self._retry = (
+                f"asks again in {event['retry_in']} s: {event.get('message')}" if event.get("retry_in") else ""
+            )
             if isinstance(entry, int):
                 self.conversation.restart_draft(entry)
             self._draw_soon()
@@ -163,7 +167,7 @@ class SessionView(Vertical):
         if not (self.is_mounted and self.is_attached):
             return
         own = [one for one in self.feed.processes.values() if one.session == self.session]
-        self.rows.set_rows([(one.id, one) for one in ordered(own)])
+        self.rows.set_rows([(one.id, one) for one in ordered(own, self.feed.over)])
         pending = self.feed.pending[self.session]
         approvals = sum(1 for one in self.feed.approvals.values() if one.session == self.session)
         parts = [f"inbox {pending}"] if pending else []
@@ -177,7 +181,8 @@ class SessionView(Vertical):
         name = self.conversation.model or self.info.acp
         model = f"{name} · " if name else ""
         why = f" · {state.why}" if state.why else ""
-        text = {"working": f"● working{why}", "idle": f"idle{why}"}.get(state.phase, "no agent yet")
+        used = f" · {self.conversation.used.text}" if self.conversation.used.text else ""
+        text = {"working": f"● working{why}", "idle": f"idle{why}{used}"}.get(state.phase, "no agent yet")
         if any(one.session == self.session for one in self.feed.approvals.values()):
             text = "? waits for your answer"
         text = self._retry or text

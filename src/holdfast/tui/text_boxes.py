@@ -6,6 +6,7 @@ from textual import events
 from textual.geometry import Region
 from textual.message import Message
 from textual.strip import Strip
+from textual.widget import Widget
 from textual.widgets import Input, TextArea
 
 
@@ -24,18 +25,32 @@ async def act_at_once(box: Input | TextArea, event: events.Key) -> bool:
 
 
 class LineBox(Input):
-    """One line of text. Its size never depends on it: what is typed needs no new layout, which is most of a frame."""
+    """One line of text. Its size never depends on it: what is typed needs no new layout, which is most of a frame.
+
+    `behind` has the focus from Enter on: keys that were typed fast behind it are keys of that widget.
+    """
 
     DEFAULT_CSS = """
     LineBox, LineBox:focus { height: 1; border: none; padding: 0 1; }
     """
 
+    behind: Widget | None = None
+    _is_over = False
+
     def refresh(self, *regions: Region, repaint: bool = True, layout: bool = False, recompose: bool = False) -> LineBox:
         return super().refresh(*regions, repaint=repaint, recompose=recompose)
 
     async def _on_key(self, event: events.Key) -> None:
+        if self._is_over:
+            event.stop()
+            event.prevent_default()
+            await self.app.press_in_list(event.key)  # type: ignore[attr-defined]
+            return
         if event.is_printable or not await act_at_once(self, event):
             await super()._on_key(event)
+        if event.key == "enter" and self.behind is not None:
+            self._is_over = True
+            self.screen.set_focus(self.behind)
 
 
 class MessageBox(TextArea):

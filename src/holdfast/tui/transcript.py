@@ -173,14 +173,14 @@ class Transcript(LinesView):
 def draw_block(block: TranscriptBlock, width: int, dark: bool, console: Console) -> Drawn:
     """The lines of a block."""
     if block.kind == "tool":
-        return _tool(block, width, dark)
+        return _tool(block, width, dark, console)
     if block.kind == "plan":
         return _plan(block, width, dark, console)
     if block.kind == "notice":
-        mark = paint.style(dark, "accent", bold=True)
-        lines = _wrapped(block.head, width - 2 * _INDENT, paint.style(dark, "accent"), console)
-        shown = _led(lines, Segment(" ● ", mark))
-        return shown if block.is_folded else [*shown, *_result(block.text, width, dark)]
+        colour, icon = ("bad", "✗") if block.status == "failed" else ("accent", "●")
+        lines = _wrapped(block.head, width - 2 * _INDENT, paint.style(dark, colour), console)
+        shown = _led(lines, Segment(f" {icon} ", paint.style(dark, colour, bold=True)))
+        return shown if block.is_folded else [*shown, *_result(block.text, width, dark, console)]
     if block.kind == "agent":
         lines = (_draft if block.is_draft else _markdown)(block.text, width - 4, dark, console)
         return _led(lines, Segment("   "))
@@ -192,22 +192,28 @@ def draw_block(block: TranscriptBlock, width: int, dark: bool, console: Console)
     return _led(lines, Segment(lead, paint.style(dark, colour, bold=True)))
 
 
-def _led(lines: Drawn, lead: Segment) -> Drawn:
-    blank = Segment(" " * lead.cell_length)
+def _led(lines: Drawn, lead: Segment, further: Segment | None = None) -> Drawn:
+    """Each line behind `lead`; all but the first behind `further`, which is blank else."""
+    blank = further or Segment(" " * lead.cell_length)
     return [[lead if not at else blank, *line] for at, line in enumerate(lines)]
 
 
-def _tool(block: TranscriptBlock, width: int, dark: bool) -> Drawn:
+def _tool(block: TranscriptBlock, width: int, dark: bool, console: Console) -> Drawn:
     mark = "▸" if block.is_folded else "▾"
     is_bad = block.status == "failed"
     status = "" if block.status in ("success", "ok", "done", "running") else block.status
     left = width - 3 - (len(status) + 2 if status else 0)
+    if not block.is_folded:
+        look = paint.style(dark, "bad" if is_bad else "dim")
+        heads = _led(_wrapped(block.head, width - 4, look, console), Segment(f" {mark} ", look))
+        facts = [[Segment(f"   {status}", look)]] if status else []
+        return [*heads, *facts, *_result(block.text, width, dark, console)]
     head = paint.joined(
         (f" {mark} ", paint.style(dark, "bad" if is_bad else "dim")),
         (paint.fit(block.head, left), paint.style(dark, "dim")),
         (f"  {paint.clean(status)}" if status else "", paint.style(dark, "bad" if is_bad else "dim")),
     )
-    return [head] if block.is_folded else [head, *_result(block.text, width, dark)]
+    return [head]
 
 
 def _plan(block: TranscriptBlock, width: int, dark: bool, console: Console) -> Drawn:
@@ -221,11 +227,11 @@ def _plan(block: TranscriptBlock, width: int, dark: bool, console: Console) -> D
     return shown
 
 
-def _result(text: str, width: int, dark: bool) -> Drawn:
+def _result(text: str, width: int, dark: bool, console: Console) -> Drawn:
     """The begin of the answer of a tool, or of a notice."""
-    lines = text.replace("\\n", "\n").split("\n") if text.startswith("{") else text.split("\n")
     look = paint.style(dark, "dim")
-    shown = [[Segment("   │ "), Segment(paint.fit(line, width - 6), look)] for line in lines[:_SHOWN_RESULT]]
+    lines = _wrapped(text, width - 6, look, console)
+    shown = _led(lines[:_SHOWN_RESULT], Segment("   │ "), Segment("   │ "))
     if len(lines) > _SHOWN_RESULT:
         shown.append([Segment(f"   │ … {len(lines) - _SHOWN_RESULT} more lines", look)])
     return shown
@@ -241,8 +247,9 @@ def _wrapped(text: str, width: int, look: Style, console: Console) -> Drawn:
 
 
 def _markdown(text: str, width: int, dark: bool, console: Console) -> Drawn:
-    from rich.markdown import Markdown  # it takes a while, and the first frame needs none of it
+    from rich.markdown import Heading, Markdown  # it takes a while, and the first frame needs none of it
 
+    Heading.LEVEL_ALIGN["h1"] = "left"
     made = Markdown(_safe(text), code_theme="ansi_dark" if dark else "ansi_light", hyperlinks=False)
     options = console.options.update(width=max(8, width), height=None)
     with console.use_theme(_theme(dark)):

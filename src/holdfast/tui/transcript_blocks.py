@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from holdfast.agent.conversation import PLAN, ToolCall, calls_of
+from holdfast.agent.conversation import NOTHING_SAID, PLAN, TokenUsage, ToolCall, calls_of, is_bad_news, notice_head
 from holdfast.session_log import LogEntry
 
 _MAIN_ARGUMENTS = ("title", "command", "path", "pattern", "action", "session_id")
+#: Parts of an answer that say nothing more to people.
+_FOR_THE_MODEL = ("next", "is_error")
 #: The log has all of it.
 _LONGEST_RESULT = 8000
 _LONGEST_HEAD = 300
@@ -39,9 +41,17 @@ def call_text(call: ToolCall) -> str:
     return f"{call.name}  {shown}{' (background)' if given.get('background') else ''}"
 
 
-def notice_head(text: str) -> str:
-    """The first line of a notice, without its fence."""
-    return text.split("\n", 1)[0].removeprefix("[IMPORTANT: ").removesuffix("]")
+def result_text(text: str) -> str:
+    """The answer of a tool for people: what it printed, then what else is known, a line each."""
+    try:
+        given = json.loads(text) if text.startswith("{") else None
+    except (ValueError, RecursionError):
+        given = None
+    if not isinstance(given, dict):
+        return text
+    output = str(given.pop("output", "") or "").rstrip("\n")
+    facts = [f"{name}: {value}" for name, value in given.items() if name not in _FOR_THE_MODEL]
+    return "\n".join([*([output] if output else []), *facts])
 
 
 class ConversationBlocks:
@@ -57,11 +67,13 @@ class ConversationBlocks:
         self._is_program = False
         self.last_entry = 0
         self.model = ""
+        self.used = TokenUsage()
 
     def add(self, entry: LogEntry) -> None:
         if entry.id <= self.last_entry:
             return
         self.last_entry = entry.id
+        self.used = self.used.plus(entry)
         content = entry.content
         self._drop_drafts(entry.id)
         match entry.kind:
@@ -70,9 +82,12 @@ class ConversationBlocks:
                 self._put(TranscriptBlock("user", text=str(content.get("text") or "")))
                 self._plan = None
             case "assistant":
+                calls = calls_of(entry)
                 if content.get("text"):
                     self._put(TranscriptBlock("agent", text=str(content["text"])))
-                for call in calls_of(entry):
+                elif not calls and not self._is_program:
+                    self._put(TranscriptBlock("system", text=NOTHING_SAID))
+                for call in calls:
                     is_plan = self._is_program and call.name == PLAN
                     block = TranscriptBlock("plan" if is_plan else "tool", call_text(call), status="…")
                     self._tools[call.id] = block
@@ -85,7 +100,8 @@ class ConversationBlocks:
                 self._set_tool(content, "failed" if content.get("is_error") else str(content.get("status") or "done"))
             case "notice":
                 text = str(content.get("text") or "")
-                self._put(TranscriptBlock("notice", notice_head(text), text))
+                head = notice_head(text)
+                self._put(TranscriptBlock("notice", head, text, "failed" if is_bad_news(head) else ""))
             case _:
                 self._add_system(entry)
 
@@ -114,7 +130,7 @@ class ConversationBlocks:
             if content.get("title"):
                 block.head = f"{content.get('name')}  {str(content['title'])[:_LONGEST_HEAD]}"
             if "text" in content:
-                block.text = str(content["text"])[:_LONGEST_RESULT]
+                block.text = result_text(str(content["text"]))[:_LONGEST_RESULT]
                 self._tools.pop(str(content.get("call")), None)
 
     def _replace_plan(self, block: TranscriptBlock) -> None:

@@ -42,7 +42,8 @@ def needs(
     stuck: list[UserNeed] = []
     failed: list[UserNeed] = []
     for process in processes:
-        name = f"{process.name or process.command} ({process.session})"
+        agent_of = (process.labels or {}).get("holdfast.agent")
+        name = f"agent of {agent_of}" if agent_of else f"{process.name or process.command} ({process.session})"
         state = state_of(process)
         if process.status != "ended" and state.key in NEEDS_USER:
             is_question = state.key == "needs input"

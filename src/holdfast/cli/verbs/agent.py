@@ -134,8 +134,7 @@ def _check_configured(given: Given, is_terminal: bool) -> None:
             raise BadValue("--acp has a model and tools of its own", next="leave --model, --base-url and --toolset out")
         find_acp(config, given.acp)
         return
-    if given.toolset:
-        config.tools_of(given.toolset)
+    config.tools_of(given.toolset or config.toolset)
     if given.model or config.model or given.session or given.resume:
         return  # a session that goes on has a model
     if not is_terminal:

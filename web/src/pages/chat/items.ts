@@ -24,6 +24,7 @@ export type Item =
   | ToolItem;
 
 const MAIN_ARGUMENTS = ["command", "path", "pattern", "action", "session_id"];
+const LONGEST_WHO = 40;
 const LONGEST_HEAD = 300;
 const LONGEST_RESULT = 20_000;
 const ENDS: Record<string, string> = {
@@ -152,8 +153,15 @@ function headOf(given: string): string {
   return `${clean(main.slice(0, 2).join(" ") || all.join(", "))}${named.background ? " (background)" : ""}`;
 }
 
-/** The first line of a notice, without its fence. */
-const noticeHead = (shown: string) => shown.split("\n", 1)[0]!.replace(/^\[IMPORTANT: /, "").replace(/\]$/, "");
+/** A notice in one line: of a single process, its name or command and what happened to it. */
+function noticeHead(shown: string): string {
+  const [first, ...rest] = shown.split("\n", 3);
+  const head = first!.replace(/^\[IMPORTANT: /, "").replace(/\]$/, "");
+  const given = (field: string) => rest.find((line) => line.startsWith(`${field}: `))?.slice(field.length + 2);
+  const who = given("Name") ?? given("Command");
+  const what = /^Background process proc_[0-9a-f]+ (.+)$/.exec(head)?.[1];
+  return who && what ? `${who.length <= LONGEST_WHO ? who : `${who.slice(0, LONGEST_WHO - 1)}…`} ${what}` : head;
+}
 
 /** What a call printed, where it printed something; else all of its answer. */
 function shownResult(result: string): string {
