@@ -43,6 +43,8 @@ _SETTLE_LIMIT = 0.05
 class Followed(Generic[T]):
     """One question whose answer comes in parts. `items` makes of a part what the reader is given."""
 
+    #: Whether its connection may serve other requests afterwards, and did so before.
+    shares_link = False
     #: The process after its end, where that is waited for.
     ended: Process | None = None
     #: What a search found so far.
@@ -93,9 +95,9 @@ class Followed(Generic[T]):
         """What to ask when the reader wants the one after this item."""
         return None
 
-    def unanswered(self) -> set[int] | None:
-        """The questions under way, for a connection that is to be used again; None where it must be closed."""
-        return None
+    def unanswered(self) -> set[int]:
+        """The questions under way; nothing more comes when they were answered."""
+        raise NotImplementedError
 
 
 class Cursor:
@@ -154,6 +156,8 @@ class FollowedOutput(Followed[Output]):
     With `to_exit`, until the process has ended and all that it wrote was read, even if a descendant holds its output
     open. With `consumes`, an owner session that sees the end this way is not notified of it.
     """
+
+    shares_link = True
 
     def __init__(self, process: str, cursors: Sequence[Cursor], to_exit: bool, consumes: bool = False) -> None:
         super().__init__("logs", {})
@@ -362,9 +366,9 @@ class Reading(ReadingState[T]):
 
     def _is_settled(self, link: Link) -> bool:
         """Cancel what is under way, and take what still comes of it: whether nothing more will come."""
-        rids = self._followed.unanswered()
-        if rids is None or not link.is_usable:
+        if not link.is_usable:
             return False
+        rids = self._followed.unanswered()
         until = time.monotonic() + _SETTLE_LIMIT
         try:
             for rid in rids:

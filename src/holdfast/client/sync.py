@@ -158,9 +158,9 @@ class Client(SyncCalls):
             return result
 
     def _reading(self, followed: Followed[T]) -> Reading[T]:
-        from holdfast.client.reading import FollowedOutput, Reading
+        from holdfast.client.reading import Reading
 
-        if self._address is None and isinstance(followed, FollowedOutput):
+        if self._address is None and followed.shares_link:
             return Reading(self._take, followed, self._call, self._give_back)
         return Reading(self.open_link, followed, self._call)
 

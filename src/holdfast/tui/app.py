@@ -51,7 +51,7 @@ class HoldfastApp(App[None]):
 
     TITLE = "holdfast"
     COMMAND_PALETTE_BINDING = "ctrl+k"
-    VERTICAL_BREAKPOINTS: ClassVar[list[tuple[int, str]]] = [(0, "-low"), (_LOW, "-high")]
+    VERTICAL_BREAKPOINTS = [(0, "-low"), (_LOW, "-high")]  # noqa: RUF012 - as its base class has it
     CSS = """
     Screen { background: $background; color: $foreground; }
     #views { height: 1fr; }
