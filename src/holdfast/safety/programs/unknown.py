@@ -1,17 +1,19 @@
-"""Programs that the policy does not know: their words tell what they may do.
+"""What the words of programs say that they do.
 
-A word that deletes, acts on another machine or is code is reported as `@risky`, with its kind. The words are data in
+For programs of asks.toml the file says which words ask: they are reported as `@asks`, with the kind. Of programs
+that the policy does not know, a word that deletes, acts on another machine or is code is reported as `@risky`, with its kind. The words are data in
 programs.toml. Files that options name for output are reported as `>`.
 """
 
 from __future__ import annotations
 
 import re
+from functools import partial
 from typing import TYPE_CHECKING
 
 from holdfast.safety.marks import HOME
 from holdfast.safety.state import SimulatedCall, Word
-from holdfast.safety.tables import ACTS, DELETES, KNOWN, PATTERNS, READS, WRAPPERS
+from holdfast.safety.tables import ACTS, DELETES, KNOWN, PATTERNS, READS, WRAPPERS, asks_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -20,6 +22,8 @@ if TYPE_CHECKING:
 
 #: So many words of a program are looked at.
 _MOST_WORDS = 32
+#: So many words of a program of the table are looked at.
+_MOST_LISTED = 64
 #: So many words may stand in front of the one that says what is done.
 _MOST_NOUNS = 5
 _SUBCOMMAND = re.compile(r"[A-Za-z][\w:.-]*")
@@ -41,6 +45,27 @@ _ADDRESS = re.compile(r"(?:https?|wss?)://(?!localhost|127\.|0\.0\.0\.0|\[::1\])
 _ALONE = frozenset(("clear", "empty", "down", "replace", "leave"))
 #: Programs for which `-o` names a file to write.
 _WRITE_O = ("curl", "wget", "gcc", "g++", "cc", "c++", "clang", "clang++", "ld", "sort", "aria2c")
+
+
+def look_up_words(run: Run) -> None:
+    """Report what the table says about the words of a program."""
+    texts = [word.text for word in run.arguments[:_MOST_LISTED]]
+    for asks in asks_of(run.name):
+        if any(map(asks.without.match, texts)):
+            continue
+        found = next((place for place in map(partial(_last_of, texts), asks.words) if place is not None), None)
+        if asks.always or found is not None:
+            word = run.arguments[found] if found is not None else Word(run.name)
+            run.reader.report(SimulatedCall("@asks", (Word(asks.kind), word), run.where, run.state.cwd))
+
+
+def _last_of(texts: Sequence[str], patterns: Sequence[re.Pattern[str]]) -> int | None:
+    """Where the last of these words is, if all are there in this order."""
+    place = -1
+    for pattern in patterns:
+        following = (at for at in range(place + 1, len(texts)) if pattern.match(texts[at]))
+        place = next(following, len(texts))
+    return place if place < len(texts) else None
 
 
 def look_at_words(run: Run, arguments: Sequence[Word], *, is_script: bool = False) -> None:
