@@ -32,6 +32,7 @@ _PARTS = re.compile(r"[A-Z]?[a-z\d]+|[A-Z]+(?![a-z])")
 _PROSE = re.compile(PATTERNS["prose_options"])
 _NO_CHANGE = re.compile(PATTERNS["no_change"])
 _RISKY = re.compile(PATTERNS["risky_options"])
+_CONSENT = re.compile(PATTERNS["consent_options"])
 _CODE_OPTION = re.compile(PATTERNS["code_options"])
 _CODE = re.compile(PATTERNS["code_text"], re.DOTALL)
 _ACCOUNT = re.compile(PATTERNS["account"])
@@ -43,6 +44,8 @@ _METHOD = re.compile(r"(?:-X|--(?:request|method)=?)?(?:POST|PUT|PATCH|DELETE|PU
 _ADDRESS = re.compile(r"(?:https?|wss?)://(?!localhost|127\.|0\.0\.0\.0|\[::1\])\S+")
 #: Verbs that count as the first part of a word: `metadata clear`, not `config:clear`.
 _ALONE = frozenset(("clear", "empty", "down", "replace", "leave"))
+#: Verbs of tools that make or test something: their questions may be answered beforehand.
+_MAKES = frozenset(("run", "test", "format", "start", "setup", "scaffold", "up", "update", "upgrade", "migrate", "use", "import", "sync"))
 #: Programs for which `-o` names a file to write.
 _WRITE_O = ("curl", "wget", "gcc", "g++", "cc", "c++", "clang", "clang++", "ld", "sort", "aria2c")
 
@@ -82,7 +85,7 @@ def look_at_words(run: Run, arguments: Sequence[Word], *, is_script: bool = Fals
     if not is_script and _VERB_IN_NAME.search(run.name):
         run.reader.report(SimulatedCall("@risky", (Word("deletes"), Word(run.name)), run.where, run.state.cwd))
     for kind, word in _risks(run.name, words):
-        if is_script and word.text == "--force":
+        if is_script and (word.text == "--force" or _CONSENT.fullmatch(word.text)):
             continue
         run.reader.report(SimulatedCall("@risky", (Word(kind), word), run.where, run.state.cwd))
 
@@ -126,6 +129,9 @@ def _risks(program: str, words: Sequence[Word]) -> Iterator[tuple[str, Word]]:
     if any(map(_METHOD.fullmatch, texts)) and any(map(_ADDRESS.fullmatch, texts)):
         yield "remote", next(word for word in words if _METHOD.fullmatch(word.text))
     yield from _verb(program, operands)
+    firsts = {pieces[0][0] for word in operands[:_MOST_NOUNS] if (pieces := _pieces(word.text))}
+    if firsts and firsts.isdisjoint(READS | _MAKES) and not program.startswith("create-"):
+        yield from (("remote", word) for word in words if _CONSENT.fullmatch(word.text))
 
 
 def _verb(program: str, operands: Sequence[Word]) -> Iterator[tuple[str, Word]]:
