@@ -119,8 +119,8 @@ def _verdict_of(call: SimulatedCall, policy: Policy, start: str, allowed_by: Lev
 
 
 def _is_known(program: str) -> bool:
-    tables: tuple[Collection[str], ...] = (LISTED, KNOWN, WRAPPERS, LANGUAGES, DATABASES, HANDLERS, default_policy().programs)
-    return program[:1] in ("@", "<", ">") or any(program in table for table in tables)
+    tables: tuple[Collection[str], ...] = (KNOWN, LISTED, WRAPPERS, LANGUAGES, DATABASES, HANDLERS)
+    return program[:1] in ("@", "<", ">") or any(program in table for table in (*tables, default_policy().programs))
 
 
 def _shortened(text: str) -> str:

@@ -1,4 +1,4 @@
-"""The tables of programs.toml and asks.toml, read when the first command is judged, and the options of `holdfast run`."""
+"""The tables of programs.toml and asks.toml, read when first used, and the options of `holdfast run`."""
 
 from __future__ import annotations
 
@@ -109,6 +109,7 @@ KNOWN = (PLAIN | _NAMES["known"]) - _NAMES["worded"]
 READS = _NAMES["reads"]
 DELETES = _NAMES["deletes"]
 ACTS = _NAMES["acts"]
+MAKES = _NAMES["makes"]
 SENTENCE = _NAMES["sentence"]
 INPUT_RUNNERS = _NAMES["input_runners"]
 DESTRUCTIVE = _NAMES["destructive"]

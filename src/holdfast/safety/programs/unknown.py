@@ -1,8 +1,8 @@
 """What the words of programs say that they do.
 
-For programs of asks.toml the file says which words ask: they are reported as `@asks`, with the kind. Of programs
-that the policy does not know, a word that deletes, acts on another machine or is code is reported as `@risky`, with its kind. The words are data in
-programs.toml. Files that options name for output are reported as `>`.
+For programs of asks.toml the file says which words ask: they are reported as `@asks`, with the kind. Of programs that
+the policy does not know, a word that deletes, acts on another machine or is code is reported as `@risky`, with its
+kind. The words are data in programs.toml. Files that options name for output are reported as `>`.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from holdfast.safety.marks import HOME
 from holdfast.safety.state import SimulatedCall, Word
-from holdfast.safety.tables import ACTS, DELETES, KNOWN, PATTERNS, READS, WRAPPERS, asks_of
+from holdfast.safety.tables import ACTS, DELETES, KNOWN, MAKES, PATTERNS, READS, WRAPPERS, asks_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -44,8 +44,6 @@ _METHOD = re.compile(r"(?:-X|--(?:request|method)=?)?(?:POST|PUT|PATCH|DELETE|PU
 _ADDRESS = re.compile(r"(?:https?|wss?)://(?!localhost|127\.|0\.0\.0\.0|\[::1\])\S+")
 #: Verbs that count as the first part of a word: `metadata clear`, not `config:clear`.
 _ALONE = frozenset(("clear", "empty", "down", "replace", "leave"))
-#: Verbs of tools that make or test something: their questions may be answered beforehand.
-_MAKES = frozenset(("run", "test", "format", "start", "setup", "scaffold", "up", "update", "upgrade", "migrate", "use", "import", "sync"))
 #: Programs for which `-o` names a file to write.
 _WRITE_O = ("curl", "wget", "gcc", "g++", "cc", "c++", "clang", "clang++", "ld", "sort", "aria2c")
 
@@ -130,7 +128,7 @@ def _risks(program: str, words: Sequence[Word]) -> Iterator[tuple[str, Word]]:
         yield "remote", next(word for word in words if _METHOD.fullmatch(word.text))
     yield from _verb(program, operands)
     firsts = {pieces[0][0] for word in operands[:_MOST_NOUNS] if (pieces := _pieces(word.text))}
-    if firsts and firsts.isdisjoint(READS | _MAKES) and not program.startswith("create-"):
+    if firsts and firsts.isdisjoint(READS | MAKES) and not program.startswith("create-"):
         yield from (("remote", word) for word in words if _CONSENT.fullmatch(word.text))
 
 

@@ -152,6 +152,9 @@ def remote(run: Run) -> Feed | None:
         wrapper(run)
     operands = run.operands(WRAPPERS[run.name].values if run.name in WRAPPERS else ())
     if run.name in ("ssh", "autossh") and operands and not _LOCAL.match(operands[0].text):
+        if len(operands) == 1 and run.stdin and run.stdin.programs == ("<",):
+            words = (Word("sh"), Word("-s"))
+            run.reader.report(SimulatedCall("@elsewhere", words, run.where, run.state.cwd))
         for call in run.reader.calls[before:]:
             words = (Word(call.program), *call.arguments)
             run.reader.report(SimulatedCall("@elsewhere", words, run.where, run.state.cwd))
@@ -177,7 +180,7 @@ def remote_copy(run: Run) -> Feed | None:
 
 
 def bucket(run: Run) -> Feed | None:
-    """`aws s3 cp dump.sql s3://bucket`: what a build makes may be uploaded, data and what is outside of the project asks."""
+    """`aws s3 cp dump.sql s3://bucket`: data, and what is outside of the project, is sent; what a build makes is not."""
     texts = [word.text for word in run.arguments]
     verb = next((place for place, text in enumerate(texts) if text in _COPIES), None)
     places = [word for word in run.after(verb + 1).operands() if word.text] if verb is not None else []
@@ -187,7 +190,8 @@ def bucket(run: Run) -> Feed | None:
         path = resolve(sources[0].marked, run.state.cwd)
         outside = below(path, run.state.cwd) is None and not path.startswith(("/tmp/", UNKNOWN))
         local = any(_LOCAL.match(text.partition("=")[2] or text) for text in texts)
-        if (outside or _PRIVATE.fullmatch(sources[0].text)) and not local and not run.has("--dryrun", "--dry-run", "-n"):
+        private = outside or _PRIVATE.fullmatch(sources[0].text)
+        if private and not local and not run.has("--dryrun", "--dry-run", "-n"):
             run.find("@sent", target.marked)
     if run.name in WRAPPERS:
         return wrapper(run)
