@@ -180,7 +180,7 @@ def remote_copy(run: Run) -> Feed | None:
 
 
 def bucket(run: Run) -> Feed | None:
-    """`aws s3 cp dump.sql s3://bucket`: data, and what is outside of the project, is sent; what a build makes is not."""
+    """`aws s3 cp dump.sql s3://bucket`: what a build makes may be uploaded; data, and what is outside, is `@sent`."""
     texts = [word.text for word in run.arguments]
     verb = next((place for place, text in enumerate(texts) if text in _COPIES), None)
     places = [word for word in run.after(verb + 1).operands() if word.text] if verb is not None else []
