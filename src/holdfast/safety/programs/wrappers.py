@@ -153,8 +153,8 @@ def remote(run: Run) -> Feed | None:
     operands = run.operands(WRAPPERS[run.name].values if run.name in WRAPPERS else ())
     if run.name in ("ssh", "autossh") and operands and not _LOCAL.match(operands[0].text):
         if len(operands) == 1 and run.stdin and run.stdin.programs == ("<",):
-            words = (Word("sh"), Word("-s"))
-            run.reader.report(SimulatedCall("@elsewhere", words, run.where, run.state.cwd))
+            script = (Word("sh"), Word("-s"))
+            run.reader.report(SimulatedCall("@elsewhere", script, run.where, run.state.cwd))
         for call in run.reader.calls[before:]:
             words = (Word(call.program), *call.arguments)
             run.reader.report(SimulatedCall("@elsewhere", words, run.where, run.state.cwd))
