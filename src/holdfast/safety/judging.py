@@ -12,7 +12,7 @@ from holdfast.safety.reader import Reader, TooMuch
 from holdfast.safety.rules import ALLOWED, Verdict, worse
 from holdfast.safety.state import JudgeState, SimulatedCall, Word
 from holdfast.safety.syntax import MOST_TEXT
-from holdfast.safety.tables import DATABASES, KNOWN, LANGUAGES, WRAPPERS
+from holdfast.safety.tables import DATABASES, KNOWN, LANGUAGES, LISTED, WRAPPERS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
@@ -119,8 +119,8 @@ def _verdict_of(call: SimulatedCall, policy: Policy, start: str, allowed_by: Lev
 
 
 def _is_known(program: str) -> bool:
-    tables: tuple[Collection[str], ...] = (KNOWN, WRAPPERS, LANGUAGES, DATABASES, HANDLERS, default_policy().programs)
-    return program[:1] in ("@", "<", ">") or any(program in table for table in tables)
+    tables: tuple[Collection[str], ...] = (KNOWN, LISTED, WRAPPERS, LANGUAGES, DATABASES, HANDLERS)
+    return program[:1] in ("@", "<", ">") or any(program in table for table in (*tables, default_policy().programs))
 
 
 def _shortened(text: str) -> str:

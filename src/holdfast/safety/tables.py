@@ -1,7 +1,10 @@
-"""The tables of programs.toml, read when the first command is judged, and the options of `holdfast run`."""
+"""The tables of programs.toml and asks.toml, read when first used, and the options of `holdfast run`."""
 
 from __future__ import annotations
 
+import fnmatch
+import functools
+import re
 import tomllib
 from dataclasses import dataclass, field
 from importlib.resources import files
@@ -13,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 T = TypeVar("T")
+_CHANGES_NOTHING = ("--help", "--version", "--dry-run", "--dryrun", "--dry-run=*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +55,18 @@ class DatabaseClient:
     operand: int | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Asks:
+    """Words of a program that ask."""
+
+    kind: str
+    always: bool
+    """Whether every call asks."""
+    words: tuple[tuple[re.Pattern[str], ...], ...]
+    """Patterns of words that follow each other, with any words between."""
+    without: re.Pattern[str]
+
+
 def _wrapper(values: frozenset[str] = frozenset(), texts: frozenset[str] = frozenset(), **keys: Any) -> Wrapper:
     if values == {"@holdfast"}:
         values = frozenset(flag for flag, takes_word in run_flags().items() if takes_word)
@@ -59,7 +75,11 @@ def _wrapper(values: frozenset[str] = frozenset(), texts: frozenset[str] = froze
     return Wrapper(values | texts, texts=texts, **keys)
 
 
-_FILE = tomllib.loads(files("holdfast.safety").joinpath("programs.toml").read_text(encoding="utf-8"))
+def _read(name: str) -> dict[str, Any]:
+    return tomllib.loads(files("holdfast.safety").joinpath(name).read_text(encoding="utf-8"))
+
+
+_FILE = _read("programs.toml")
 _SETS = ("values", "texts", "same", "inline", "options")
 
 
@@ -89,6 +109,7 @@ KNOWN = (PLAIN | _NAMES["known"]) - _NAMES["worded"]
 READS = _NAMES["reads"]
 DELETES = _NAMES["deletes"]
 ACTS = _NAMES["acts"]
+MAKES = _NAMES["makes"]
 SENTENCE = _NAMES["sentence"]
 INPUT_RUNNERS = _NAMES["input_runners"]
 DESTRUCTIVE = _NAMES["destructive"]
@@ -98,3 +119,31 @@ TERMINALS = _NAMES["terminals"]
 ENTERING = _NAMES["entering"]
 CONSOLES = _NAMES["consoles"]
 PAGERS = _NAMES["pagers"]
+
+
+@functools.cache
+def asks_of(program: str) -> tuple[Asks, ...]:
+    """What asks of a program, by kind."""
+    return tuple(_asks(kind, text) for kind, text in _ASKS.get(program, ()))
+
+
+def _asks(kind: str, text: str) -> Asks:
+    given = text.split()
+    words = [word for word in given if not word.startswith("!")]
+    unless = [*(word[1:] for word in given if word.startswith("!")), *_CHANGES_NOTHING]
+    sequences = tuple(tuple(re.compile(fnmatch.translate(part)) for part in _parts(word)) for word in words)
+    return Asks(kind, "*" in words, sequences, re.compile("|".join(map(fnmatch.translate, unless))))
+
+
+def _parts(word: str) -> list[str]:
+    """The words of a sequence; a `+` in front is part of the word."""
+    return [word[:1] + part if place == 0 else part for place, part in enumerate(word[1:].split("+"))]
+
+
+_ASKS: dict[str, list[tuple[str, str]]] = {}
+for _kind, _entries in _read("asks.toml").items():
+    for _key, _text in _entries.items():
+        for _program in _key.split():
+            _ASKS.setdefault(_program, []).append((_kind, _text))
+#: Programs of asks.toml.
+LISTED = frozenset(_ASKS)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from holdfast.safety.marks import UNKNOWN
 from holdfast.safety.programs import code, finders, outputs, shells, wrappers
 from holdfast.safety.programs.base import Run
-from holdfast.safety.programs.unknown import look_at_words
+from holdfast.safety.programs.unknown import look_at_words, look_up_words
 from holdfast.safety.reader import MOST_DEPTH, MOST_WORDS, Reader, TooMuch, is_unknown_program
 from holdfast.safety.state import NOTHING, Feed, JudgeState, SimulatedCall, Word
 from holdfast.safety.tables import DATABASES, LANGUAGES, WRAPPERS
@@ -62,6 +62,7 @@ def _perform(reader: Reader, words: list[Word], state: JudgeState, stdin: Feed |
     name = program_name(head.text)
     reader.report(SimulatedCall(name, arguments, where, state.cwd))
     run = Run(reader, name, arguments, state, stdin, where)
+    look_up_words(run)
     feed = _inside(run, head)
     return run.unknown() if feed is None else feed
 

@@ -236,7 +236,7 @@ def database(run: Run) -> Feed | None:
     given = _statements_given(run, client)
     look_at_words(run, [word for word in run.arguments if word not in given])
     texts = [word.marked for word in given]
-    if (run.stdin and run.stdin.programs == ("<",)) or run.option("-f", "--file", "-i", "--queries-file"):
+    if (run.stdin and run.stdin.text is None) or run.option("-f", "--file", "-i", "--queries-file"):
         for host in _hosts(run):
             run.find("@sql-file", host)
     if run.stdin and run.stdin.text:

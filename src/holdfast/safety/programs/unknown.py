@@ -1,17 +1,19 @@
-"""Programs that the policy does not know: their words tell what they may do.
+"""What the words of programs say that they do.
 
-A word that deletes, acts on another machine or is code is reported as `@risky`, with its kind. The words are data in
-programs.toml. Files that options name for output are reported as `>`.
+For programs of asks.toml the file says which words ask: they are reported as `@asks`, with the kind. Of programs that
+the policy does not know, a word that deletes, acts on another machine or is code is reported as `@risky`, with its
+kind. The words are data in programs.toml. Files that options name for output are reported as `>`.
 """
 
 from __future__ import annotations
 
 import re
+from functools import partial
 from typing import TYPE_CHECKING
 
 from holdfast.safety.marks import HOME
 from holdfast.safety.state import SimulatedCall, Word
-from holdfast.safety.tables import ACTS, DELETES, KNOWN, PATTERNS, READS, WRAPPERS
+from holdfast.safety.tables import ACTS, DELETES, KNOWN, MAKES, PATTERNS, READS, WRAPPERS, asks_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -20,6 +22,8 @@ if TYPE_CHECKING:
 
 #: So many words of a program are looked at.
 _MOST_WORDS = 32
+#: So many words of a program of the table are looked at.
+_MOST_LISTED = 64
 #: So many words may stand in front of the one that says what is done.
 _MOST_NOUNS = 5
 _SUBCOMMAND = re.compile(r"[A-Za-z][\w:.-]*")
@@ -28,6 +32,7 @@ _PARTS = re.compile(r"[A-Z]?[a-z\d]+|[A-Z]+(?![a-z])")
 _PROSE = re.compile(PATTERNS["prose_options"])
 _NO_CHANGE = re.compile(PATTERNS["no_change"])
 _RISKY = re.compile(PATTERNS["risky_options"])
+_CONSENT = re.compile(PATTERNS["consent_options"])
 _CODE_OPTION = re.compile(PATTERNS["code_options"])
 _CODE = re.compile(PATTERNS["code_text"], re.DOTALL)
 _ACCOUNT = re.compile(PATTERNS["account"])
@@ -41,6 +46,27 @@ _ADDRESS = re.compile(r"(?:https?|wss?)://(?!localhost|127\.|0\.0\.0\.0|\[::1\])
 _ALONE = frozenset(("clear", "empty", "down", "replace", "leave"))
 #: Programs for which `-o` names a file to write.
 _WRITE_O = ("curl", "wget", "gcc", "g++", "cc", "c++", "clang", "clang++", "ld", "sort", "aria2c")
+
+
+def look_up_words(run: Run) -> None:
+    """Report what the table says about the words of a program."""
+    texts = [word.text for word in run.arguments[:_MOST_LISTED]]
+    for asks in asks_of(run.name):
+        if any(map(asks.without.match, texts)):
+            continue
+        found = next((place for place in map(partial(_last_of, texts), asks.words) if place is not None), None)
+        if asks.always or found is not None:
+            word = run.arguments[found] if found is not None else Word(run.name)
+            run.reader.report(SimulatedCall("@asks", (Word(asks.kind), word), run.where, run.state.cwd))
+
+
+def _last_of(texts: Sequence[str], patterns: Sequence[re.Pattern[str]]) -> int | None:
+    """Where the last of these words is, if all are there in this order."""
+    place = -1
+    for pattern in patterns:
+        following = (at for at in range(place + 1, len(texts)) if pattern.match(texts[at]))
+        place = next(following, len(texts))
+    return place if place < len(texts) else None
 
 
 def look_at_words(run: Run, arguments: Sequence[Word], *, is_script: bool = False) -> None:
@@ -57,7 +83,7 @@ def look_at_words(run: Run, arguments: Sequence[Word], *, is_script: bool = Fals
     if not is_script and _VERB_IN_NAME.search(run.name):
         run.reader.report(SimulatedCall("@risky", (Word("deletes"), Word(run.name)), run.where, run.state.cwd))
     for kind, word in _risks(run.name, words):
-        if is_script and word.text == "--force":
+        if is_script and (word.text == "--force" or _CONSENT.fullmatch(word.text)):
             continue
         run.reader.report(SimulatedCall("@risky", (Word(kind), word), run.where, run.state.cwd))
 
@@ -101,6 +127,9 @@ def _risks(program: str, words: Sequence[Word]) -> Iterator[tuple[str, Word]]:
     if any(map(_METHOD.fullmatch, texts)) and any(map(_ADDRESS.fullmatch, texts)):
         yield "remote", next(word for word in words if _METHOD.fullmatch(word.text))
     yield from _verb(program, operands)
+    firsts = {pieces[0][0] for word in operands[:_MOST_NOUNS] if (pieces := _pieces(word.text))}
+    if firsts and firsts.isdisjoint(READS | MAKES) and not program.startswith("create-"):
+        yield from (("remote", word) for word in words if _CONSENT.fullmatch(word.text))
 
 
 def _verb(program: str, operands: Sequence[Word]) -> Iterator[tuple[str, Word]]:

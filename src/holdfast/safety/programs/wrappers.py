@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from holdfast.safety.assignments import declare_word
 from holdfast.safety.marks import HOME, UNKNOWN
+from holdfast.safety.places import below, resolve
 from holdfast.safety.policy import default_policy
 from holdfast.safety.programs.base import Run, joined
 from holdfast.safety.programs.outputs import send, which
@@ -38,6 +39,9 @@ _LOCAL = re.compile(
 _REMOTE = re.compile(r"(?:scp|rsync)://|[^/:]+:")
 _GIT_COMMANDS = PATTERNS["git_commands"]
 _PROSE = re.compile(PATTERNS["prose_options"])
+_BUCKET = re.compile(PATTERNS["bucket"])
+_PRIVATE = re.compile(PATTERNS["private_files"])
+_COPIES = ("cp", "copy", "sync", "rsync", "mv", "put", "mirror", "upload", "upload-file")
 #: How deep guesses may be nested.
 _MOST_GUESSES = 2
 _COMMAND = re.compile(r"\s*\S*[A-Za-z]\S*\s+\S")
@@ -148,6 +152,9 @@ def remote(run: Run) -> Feed | None:
         wrapper(run)
     operands = run.operands(WRAPPERS[run.name].values if run.name in WRAPPERS else ())
     if run.name in ("ssh", "autossh") and operands and not _LOCAL.match(operands[0].text):
+        if len(operands) == 1 and run.stdin and run.stdin.programs == ("<",):
+            script = (Word("sh"), Word("-s"))
+            run.reader.report(SimulatedCall("@elsewhere", script, run.where, run.state.cwd))
         for call in run.reader.calls[before:]:
             words = (Word(call.program), *call.arguments)
             run.reader.report(SimulatedCall("@elsewhere", words, run.where, run.state.cwd))
@@ -169,6 +176,26 @@ def remote_copy(run: Run) -> Feed | None:
     operands = run.operands()
     if operands and operands[0].text in ("copy", "copyto", "moveto"):
         _report_upload(run, operands[1:])
+    return None
+
+
+def bucket(run: Run) -> Feed | None:
+    """`aws s3 cp dump.sql s3://bucket`: what a build makes may be uploaded; data, and what is outside, is `@sent`."""
+    texts = [word.text for word in run.arguments]
+    verb = next((place for place, text in enumerate(texts) if text in _COPIES), None)
+    places = [word for word in run.after(verb + 1).operands() if word.text] if verb is not None else []
+    sources = [word for word in places if not _BUCKET.fullmatch(word.text)]
+    target = next((word for word in places if _BUCKET.fullmatch(word.text)), None)
+    if target and sources and places.index(sources[0]) < places.index(target):
+        path = resolve(sources[0].marked, run.state.cwd)
+        outside = below(path, run.state.cwd) is None and not path.startswith(("/tmp/", UNKNOWN))
+        local = any(_LOCAL.match(text.partition("=")[2] or text) for text in texts)
+        private = outside or _PRIVATE.fullmatch(sources[0].text)
+        if private and not local and not run.has("--dryrun", "--dry-run", "-n"):
+            run.find("@sent", target.marked)
+    if run.name in WRAPPERS:
+        return wrapper(run)
+    look_for_commands(run)
     return None
 
 
@@ -293,5 +320,6 @@ HANDLERS: dict[str, Handler] = {
     "coproc": coproc,
     **dict.fromkeys(("kubectl", "oc", "k"), cluster),
     "rclone": remote_copy,
+    **dict.fromkeys(("aws", "gsutil", "gcloud", "s5cmd", "s3cmd", "s4cmd", "mc", "b2", "ossutil", "coscmd"), bucket),
     "git": git,
 }
