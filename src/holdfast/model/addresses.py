@@ -6,12 +6,13 @@ from typing import NamedTuple
 from urllib.parse import urlsplit
 
 from holdfast.errors import BadValue
+from holdfast.records import Struct
 
 _HINT = "write it like http://localhost:8080/health"
 _NEXT = "127.0.0.1:PORT, [::1]:PORT or localhost:PORT"
 
 
-class Address(NamedTuple):
+class Address(Struct, frozen=True):
     """An IP address and a port; 0 lets the kernel choose a free one."""
 
     host: str

@@ -38,7 +38,7 @@ class OutputSpan(NamedTuple):
     end: int
 
 
-class NewOutput(NamedTuple):
+class NewOutput(Struct, frozen=True):
     """The new output that is to be notified now."""
 
     spans: dict[str, OutputSpan]

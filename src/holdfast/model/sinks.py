@@ -24,7 +24,7 @@ OUTCOMES: tuple[Outcomes, ...] = get_args(Outcomes)
 DEFAULT_KINDS: frozenset[Kind] = frozenset(KINDS) - {"progress"}
 
 
-class Quiet(NamedTuple):
+class Quiet(Struct, frozen=True):
     """Hours of the local day in which nothing is sent: minutes since midnight; `end` is excluded."""
 
     start: int
@@ -78,7 +78,7 @@ LONGEST_RETRY_AFTER = 86400.0
 FARTHEST = 2 * 86400.0
 
 
-class SendResult(NamedTuple):
+class SendResult(Struct, frozen=True):
     """The result of one attempt to send."""
 
     sent: bool
@@ -89,7 +89,7 @@ class SendResult(NamedTuple):
     """The seconds that the receiver requested."""
 
 
-class DeliveryState(NamedTuple):
+class DeliveryState(Struct, frozen=True):
     """The state of an outgoing notice after an attempt. Without `due_at` and `dead_at` it was sent."""
 
     attempts: int
@@ -156,7 +156,7 @@ def judge(sink: Sink, attempts: int, answer: SendResult, now: float, zone: tzinf
     return DeliveryState(attempts, answer.error, due_at=due_at)
 
 
-class Outgoing(NamedTuple):
+class Outgoing(Struct, frozen=True):
     """A notice for a sink, as it is stored."""
 
     seq: int

@@ -42,7 +42,7 @@ class ActivitySample(NamedTuple):
     """None when it is unknown."""
 
 
-class StallWatch(NamedTuple):
+class StallWatch(Struct, frozen=True):
     """The samples that the next one is compared with."""
 
     active: ActivitySample

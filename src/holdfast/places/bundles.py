@@ -17,6 +17,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from holdfast.logs.reader import Log
 from holdfast.model.process import HeldProcess, Leftover, ProcessId, StreamExtent
+from holdfast.records import Struct
 from holdfast_keeper import bundle
 from holdfast_keeper.bundle import Segment
 
@@ -34,7 +35,7 @@ class Measures(NamedTuple):
     leftover_pids: list[int]
 
 
-class _Listing(NamedTuple):
+class _Listing(Struct, frozen=True):
     """The segments of a stream when the directory had this time of change: until it changes, only the newest grows."""
 
     changed: int

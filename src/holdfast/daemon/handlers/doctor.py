@@ -9,7 +9,6 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable
-from typing import NamedTuple
 
 from holdfast.daemon.core.context import Call, DaemonContext, Message
 from holdfast.daemon.handlers.backends import state_of
@@ -17,6 +16,7 @@ from holdfast.daemon.workers.screen import find_library
 from holdfast.errors import HoldfastError, Unreachable
 from holdfast.ops.daemon import Doctor
 from holdfast.places.keeper_link import Refused
+from holdfast.records import Struct
 
 _ENOUGH_FILES = 4096
 _ENOUGH_DISK = 1 << 30
@@ -29,7 +29,7 @@ _SANDBOX_TIMEOUT = 5.0
 _MOST_SHOWN = 5
 
 
-class _Finding(NamedTuple):
+class _Finding(Struct, frozen=True):
     ok: bool
     detail: str
     degrades: str = ""
