@@ -148,6 +148,7 @@ async def run(paths: Paths, settings: Settings, ready: Callable[[], None]) -> No
         context.background.start(context.inbox.release_earlier(_RECONNECT_TIMEOUT), "claims")
         vital.append(context.background.start(watch_home(context, server), "home"))
         gc.freeze()  # objects of the start stay for ever: the collector need not scan them
+        gc.enable()
         ready()
         await _until_stopped(context, vital)
     finally:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from typing import NamedTuple
-from urllib.parse import urlsplit
 
 from holdfast.errors import BadValue
 from holdfast.records import Struct
@@ -77,6 +76,8 @@ def parse_url(url: str, key: str) -> HttpTarget:
     if not (url.isascii() and url.isprintable()) or " " in url:
         raise BadValue(f"{key} has characters that no URL has", next="write them percent-encoded")
     try:
+        from urllib.parse import urlsplit
+
         parts = urlsplit(url)
         host, port = parts.hostname, parts.port
     except ValueError as broken:

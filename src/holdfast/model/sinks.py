@@ -10,7 +10,6 @@ from collections.abc import Iterable
 from datetime import datetime, time, timedelta, tzinfo
 from fnmatch import fnmatchcase
 from typing import Any, Literal, NamedTuple, get_args
-from urllib.parse import unquote, urlsplit
 
 from holdfast.model.events import Kind, Notice
 from holdfast.records import Struct
@@ -193,6 +192,8 @@ def shown_address(address: str) -> str:
     if scheme not in ("http", "https"):
         return f"{scheme}://{HIDDEN}"
     try:
+        from urllib.parse import urlsplit
+
         parts = urlsplit(address)
         port = f":{parts.port}" if parts.port else ""
     except ValueError:
@@ -212,6 +213,8 @@ def without(text: str, secrets: Iterable[str], address: str = "") -> str:
 def _pieces(address: str) -> set[str]:
     if not address:
         return set()
+    from urllib.parse import unquote
+
     scheme, _, rest = address.partition("://")
     shown = shown_address(address)
     found = {piece for piece in _SECRET_BOUNDS.split(rest) if len(piece) >= _SHORTEST_SECRET}
