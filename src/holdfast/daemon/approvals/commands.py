@@ -12,6 +12,7 @@ import shlex
 import sys
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from holdfast.daemon.approvals import gate, sandboxing
@@ -209,8 +210,6 @@ class Gate:
             if profile is not None:
                 strict = "user" if profile == "strict" else None
                 confined = (policy.sandbox or safety.SandboxProfile()) if profile == "sandbox" else None
-                from dataclasses import replace
-
                 policy = replace(policy, strict=strict, sandbox=confined)
             found = safety.judge(text, policy, cwd)
             action, rule, why, level = found.action, found.rule, found.why, found.level if found.rule else None

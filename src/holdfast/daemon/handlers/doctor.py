@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 from holdfast.daemon.core.context import Call, DaemonContext, Message
 from holdfast.daemon.handlers.backends import state_of
-from holdfast.daemon.workers.screen import find_library
+from holdfast.daemon.workers.screen import find_library, library_version
 from holdfast.errors import HoldfastError, Unreachable
 from holdfast.ops.daemon import Doctor
 from holdfast.places.keeper_link import Refused
@@ -151,7 +151,7 @@ def _terminals(context: DaemonContext) -> _Finding:
 
 def _screens(context: DaemonContext) -> _Finding:
     found = find_library()
-    detail = f"libghostty-vt of pyghostty {found[1]}" if found else "pyghostty is not installed"
+    detail = f"libghostty-vt of pyghostty {library_version()}" if found else "pyghostty is not installed"
     degrades = "there are no screens, and terminal queries of programs are not answered: pip install pyghostty"
     return _Finding(found is not None, detail, degrades)
 
