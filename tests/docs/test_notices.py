@@ -72,8 +72,12 @@ def test_every_number_is_documented_with_its_default() -> None:
     numbers = {name: value for name, value in asdict(Settings()).items() if re.match("watch_|breaker_", name)}
     assert len(numbers) == 6
     assert not [name for name, value in numbers.items() if f"| `{name}` | {value} |" not in PAGE]
-    assert watching.WatchRules() == (numbers["watch_window"], numbers["watch_strikes"], numbers["watch_budget"])
-    assert breaker.BreakerRules() == (numbers["breaker_limit"], numbers["breaker_window"], numbers["breaker_silence"])
+    assert watching.WatchRules() == watching.WatchRules(
+        numbers["watch_window"], numbers["watch_strikes"], numbers["watch_budget"]
+    )
+    assert breaker.BreakerRules() == breaker.BreakerRules(
+        numbers["breaker_limit"], numbers["breaker_window"], numbers["breaker_silence"]
+    )
 
 
 def test_every_number_can_be_set(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 from holdfast.logs.reader import Log
 from holdfast.model.process import HeldProcess, Leftover, ProcessId, StreamExtent
@@ -30,7 +30,7 @@ _ATTEMPTS = 10
 _LARGEST_SPEC = 64 << 20
 
 
-class Measures(NamedTuple):
+class Measures(Struct, frozen=True):
     streams: dict[str, StreamExtent]
     leftover_pids: list[int]
 

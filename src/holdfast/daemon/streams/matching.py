@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from holdfast.daemon.core.context import DaemonContext, Message
 from holdfast.daemon.streams import output
@@ -12,6 +12,7 @@ from holdfast.errors import BadValue
 from holdfast.model.process import HeldProcess, ProcessId
 from holdfast.ops.kinds import IntegerKind
 from holdfast.ops.processes import Wait
+from holdfast.records import Struct
 
 if TYPE_CHECKING:
     from holdfast.logs.matcher import LogMatch
@@ -23,7 +24,7 @@ _OFFSET = IntegerKind({})
 Searched = dict[ProcessId, Message | None]
 
 
-class MatchQuery(NamedTuple):
+class MatchQuery(Struct, frozen=True):
     pattern: Pattern
     #: Behind which byte a match has to end, for each stream of each process; as far as it was given.
     after: dict[ProcessId, dict[str, int]]
