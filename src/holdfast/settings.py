@@ -11,6 +11,7 @@ from holdfast.model.sink_config import read_sinks
 from holdfast.model.sinks import Sink
 from holdfast.model.units import parse_seconds, parse_size
 from holdfast.paths import Paths, find_paths, make_directories
+from holdfast.records import Struct, asdict, field
 
 __all__ = ["Paths", "Settings", "find_paths", "make_directories", "parse_size", "read_settings"]
 
@@ -34,7 +35,7 @@ class Bounds(NamedTuple):
     most: float = _LARGEST
 
 
-class Settings(NamedTuple):
+class Settings(Struct, frozen=True):
     """What the owner of the instance may set in config.toml: type, help and default of every key."""
 
     max_processes: Annotated[int, "How many processes may run at once.", Bounds(1)] = 4096
@@ -115,13 +116,17 @@ class Settings(NamedTuple):
     backends: Annotated[
         dict[str, dict[str, Any]],
         "Where commands can run beside this machine: `[backends.NAME]` tables, see backends.md.",
-    ] = {}  # noqa: RUF012 - never changed
+    ] = field(default_factory=dict)
     sinks: Annotated[
         tuple[Sink, ...], "Where notifications go beside the inbox: `[[sinks]]` tables, see sinks.md."
     ] = ()
 
 
-class SettingField(NamedTuple):
+#: In the order of the documentation.
+_DEFAULTS = asdict(Settings())
+
+
+class SettingField(Struct, frozen=True):
     """The declaration of one key."""
 
     name: str
@@ -148,7 +153,7 @@ def declared() -> dict[str, SettingField]:
             usual = _KINDS[kind]
         bounds = next((one for one in more if isinstance(one, Bounds)), Bounds())
         named = next((one for one in more if isinstance(one, str)), usual)
-        found[name] = SettingField(name, named, Settings._field_defaults[name], text, bounds)
+        found[name] = SettingField(name, named, _DEFAULTS[name], text, bounds)
     return found
 
 
@@ -174,7 +179,7 @@ def checked_settings(table: dict[str, Any], path: str) -> Settings:
     """The settings in the content of a config file. Raises BadValue, with the key that is wrong."""
     values: dict[str, object] = {}
     for key, value in table.items():
-        default = Settings._field_defaults.get(key)
+        default = _DEFAULTS.get(key)
         if default is None:
             raise unknown_setting(key, f" in {path}")
         if key == "sinks":
@@ -191,7 +196,7 @@ def checked_settings(table: dict[str, Any], path: str) -> Settings:
 def unknown_setting(key: str, where: str = "") -> BadValue:
     import difflib
 
-    close = difflib.get_close_matches(key, Settings._fields, 1)
+    close = difflib.get_close_matches(key, _DEFAULTS, 1)
     meant = f" (did you mean {close[0]}?)" if close else ""
     correct = (
         "correct it: holdfast docs configuration lists all keys" if where else "holdfast config show lists all keys"

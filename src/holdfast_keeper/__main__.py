@@ -30,6 +30,7 @@ def main() -> None:
         return  # another anchor and keeper hold it already
     directory.release_name = arguments[1] if len(arguments) == 2 else None
     live(directory, store)
+    os._exit(0)  # to take the interpreter apart takes longer than this needs to be there
 
 
 if __name__ == "__main__":

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
+from inspect import iscoroutinefunction
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ import holdfast
 from holdfast import Client, HoldfastError, Process
 from holdfast.client.link import Output
 from holdfast.client.reading import Reading
-from holdfast.daemon.handlers import HANDLERS
+from holdfast.daemon.handlers import HANDLERS, Later
 from holdfast.daemon.listener import scope
 from holdfast.ops.catalog import OPERATIONS
 from holdfast.ops.declare import Scope
@@ -259,7 +260,12 @@ def test_approvals_of_others_are_not_there(agent: Client, instance: Path) -> Non
 def test_every_operation_has_a_rule_for_such_connections() -> None:
     special = {operation for operation in OPERATIONS.values() if operation.traits.scope == Scope.SPECIAL}
     assert special == scope._SPECIAL.keys()
+
+
+def test_every_operation_has_a_handler() -> None:
     assert HANDLERS.keys() == set(OPERATIONS.values())
+    found = [handler.load() if isinstance(handler, Later) else handler for handler in HANDLERS.values()]
+    assert all(map(iscoroutinefunction, found))
 
 
 def test_what_an_operator_does_to_others_is_noted(instance: Path, foreign: Process) -> None:

@@ -11,6 +11,7 @@ import pytest
 from holdfast.model import breaker, match_data, watching
 from holdfast.model.matches import Held, WatchMatch
 from holdfast.model.notice_texts import digest, text
+from holdfast.records import asdict
 from holdfast.settings import Settings, read_settings
 
 PAGE = (Path(__file__).parents[2] / "docs/notices.md").read_text(encoding="utf-8")
@@ -68,11 +69,15 @@ def test_every_field_of_a_kind_is_documented(kind: str, process: str | None, dat
 
 
 def test_every_number_is_documented_with_its_default() -> None:
-    numbers = {name: value for name, value in Settings()._asdict().items() if re.match("watch_|breaker_", name)}
+    numbers = {name: value for name, value in asdict(Settings()).items() if re.match("watch_|breaker_", name)}
     assert len(numbers) == 6
     assert not [name for name, value in numbers.items() if f"| `{name}` | {value} |" not in PAGE]
-    assert watching.WatchRules() == (numbers["watch_window"], numbers["watch_strikes"], numbers["watch_budget"])
-    assert breaker.BreakerRules() == (numbers["breaker_limit"], numbers["breaker_window"], numbers["breaker_silence"])
+    assert watching.WatchRules() == watching.WatchRules(
+        numbers["watch_window"], numbers["watch_strikes"], numbers["watch_budget"]
+    )
+    assert breaker.BreakerRules() == breaker.BreakerRules(
+        numbers["breaker_limit"], numbers["breaker_window"], numbers["breaker_silence"]
+    )
 
 
 def test_every_number_can_be_set(tmp_path: Path) -> None:

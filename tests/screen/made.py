@@ -12,7 +12,7 @@ from tests.logs.written import ID
 
 found = find_library()
 assert found is not None, "pyghostty is not installed"
-LIBRARY = Library(found[0])
+LIBRARY = Library(found)
 
 
 def emulators(version: str = "1") -> Emulators:

@@ -30,7 +30,7 @@ def write(store: Connection, count: int) -> None:
 
 
 def test_an_empty_log_is_whole(store: Connection) -> None:
-    assert audit.verify(store) == (0, BEGINNING, None, None)
+    assert audit.verify(store) == audit.Verified(0, BEGINNING, None, None)
 
 
 def test_entries_are_read_back_in_order(store: Connection) -> None:

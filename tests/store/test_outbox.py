@@ -12,6 +12,7 @@ import pytest
 from holdfast.model.events import Notice, queued
 from holdfast.model.process import ProcessId
 from holdfast.model.sinks import FARTHEST, DeliveryState, Outgoing, Settled, Sink
+from holdfast.records import replace
 from holdfast.store import outbox
 from holdfast.store.db import open_db
 from holdfast.store.rows import append_events
@@ -85,7 +86,7 @@ def test_what_is_dead_waits_for_somebody_to_say_again(db: sqlite3.Connection) ->
     assert outbox.retry(db, [first, 99], 200.0) == [first]
     assert [(row.seq, row.attempts, row.dead_at) for row in due(db, now=200.0)] == [(first, 0, None)]
     assert outbox.retry(db, None, 200.0) == [second]
-    assert outbox.tallies(db)["a"]._replace(next_at=None) == outbox.Tally(
+    assert replace(outbox.tallies(db)["a"], next_at=None) == outbox.Tally(
         pending=2, failed=2, last_error="no", last_error_at=100.0
     )
 

@@ -9,20 +9,20 @@ It drops all variables of its environment that it does not need: every command c
 
 from __future__ import annotations
 
-import asyncio
-import json
+import gc
 import os
 import signal
-import sqlite3
 import sys
+from typing import TYPE_CHECKING
 
 from holdfast.daemon.core import instance, log, service_manager
-from holdfast.daemon.run import run
 from holdfast.errors import HoldfastError
 from holdfast.paths import find_paths, make_directories
 from holdfast.secrets.environment import for_backends, minimal
-from holdfast.settings import read_settings
 from holdfast.title import set_title
+
+if TYPE_CHECKING:
+    from asyncio import AbstractEventLoop
 
 _INTERRUPTED = 130
 
@@ -30,9 +30,13 @@ _INTERRUPTED = 130
 def main() -> None:
     ready_fd, revived = _options()
     _drop_environment()
+    gc.disable()  # the modules make a hundred thousand objects, and no garbage; `run` enables it again
+    import sqlite3
+
     try:
         _leave_on_interrupt()
         _serve(ready_fd, revived)
+        os._exit(0)  # nothing is left to write; to take the interpreter apart takes longer
     except KeyboardInterrupt:
         os._exit(_INTERRUPTED)
     except HoldfastError as error:
@@ -76,6 +80,8 @@ def _serve(ready_fd: int | None, revived: bool) -> None:
     if revived:
         log.open_log(paths.log)
     log.bound(paths.log)
+    from holdfast.settings import read_settings
+
     settings = read_settings(paths.config)
     lock = instance.take(paths, revived)
     if lock is None and service_manager.is_managed():
@@ -83,6 +89,10 @@ def _serve(ready_fd: int | None, revived: bool) -> None:
     if lock is None:
         _say(ready_fd, "ready")
         return
+    import asyncio
+
+    from holdfast.daemon.run import run
+
     os.chdir("/")
     set_title("daemon", paths.home)
 
@@ -95,13 +105,13 @@ def _serve(ready_fd: int | None, revived: bool) -> None:
     instance.give_back(lock)
 
 
-def _loop_factory() -> type[asyncio.AbstractEventLoop] | None:
+def _loop_factory() -> type[AbstractEventLoop] | None:
     """uvloop where it is installed."""
     try:
         import uvloop
     except ImportError:
         return None
-    factory: type[asyncio.AbstractEventLoop] = uvloop.Loop
+    factory: type[AbstractEventLoop] = uvloop.Loop
     return factory
 
 
@@ -115,6 +125,8 @@ def _say(fd: int | None, line: str) -> None:
 
 
 def _fail(ready_fd: int | None, error: HoldfastError) -> None:
+    import json
+
     log.note("daemon-failed", why=error.message)
     _say(ready_fd, json.dumps(error.to_wire()))
     sys.exit(1)

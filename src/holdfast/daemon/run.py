@@ -30,6 +30,7 @@ from holdfast.daemon.core.recovery import Recovery
 from holdfast.daemon.core.registry import Registry
 from holdfast.daemon.core.supervisor import Supervisor
 from holdfast.daemon.core.tasks import BackgroundTasks
+from holdfast.daemon.handlers import import_rest
 from holdfast.daemon.handlers.daemon import end_processes
 from holdfast.daemon.hooks.follow import Hooks
 from holdfast.daemon.listener.accepting import CallerAncestry
@@ -147,7 +148,9 @@ async def run(paths: Paths, settings: Settings, ready: Callable[[], None]) -> No
         await server.open()
         context.background.start(context.inbox.release_earlier(_RECONNECT_TIMEOUT), "claims")
         vital.append(context.background.start(watch_home(context, server), "home"))
+        context.background.start(import_rest(), "modules")
         gc.freeze()  # objects of the start stay for ever: the collector need not scan them
+        gc.enable()
         ready()
         await _until_stopped(context, vital)
     finally:

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import NamedTuple
 
 from holdfast.logs import texts
 from holdfast.logs.finder import Finder, LinePlace
 from holdfast.logs.pattern import TextSpan
 from holdfast.model.text import TextView
+from holdfast.records import Struct
 
 #: Colours and the clearing of lines, and how many different ones are removed one by one.
 _COLOR = re.compile(rb"\x1b\[(?:[0-9;:]*m|0?K)")
@@ -28,7 +28,7 @@ SHOWN = 2000
 _BEFORE = 500
 
 
-class FoundLine(NamedTuple):
+class FoundLine(Struct, frozen=True):
     """A line that was found: where it stands in the block, and its text as it stands in `source`."""
 
     start: int

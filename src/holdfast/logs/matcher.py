@@ -17,6 +17,7 @@ from holdfast.logs.finder import Finder, LinePlace
 from holdfast.logs.pattern import Pattern, TextSpan, first_match
 from holdfast.logs.reader import Log
 from holdfast.logs.states import StateStart
+from holdfast.records import Struct
 
 #: What is not plain text is cleaned in pieces of about this size, since not every piece may need it.
 _PIECE = 32 << 10
@@ -61,7 +62,7 @@ class OnePattern:
         return None if span is None else PatternMatch("", span)
 
 
-class StateMatch(NamedTuple):
+class StateMatch(Struct, frozen=True):
     """A matching state by its bytes in the log, and its text as it stands in `text`."""
 
     start: int
@@ -75,7 +76,7 @@ class StateMatch(NamedTuple):
     raw: bytes = b""
 
 
-class LogMatch(NamedTuple):
+class LogMatch(Struct, frozen=True):
     """A match to show: where its state and the match itself begin in the log, and up to 2,000 characters of text."""
 
     start: int

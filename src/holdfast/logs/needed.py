@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import NamedTuple
+
+from holdfast.records import Struct
 
 #: A shorter text is too frequent to save anything.
 _SHORTEST = 3
@@ -24,7 +25,7 @@ _TOKEN = re.compile(
 NeededTexts = frozenset[str]
 
 
-class Needed(NamedTuple):
+class Needed(Struct, frozen=True):
     """The texts; `is_caseless`: in lower or upper case."""
 
     texts: NeededTexts

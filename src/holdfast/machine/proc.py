@@ -11,6 +11,8 @@ from collections.abc import Collection, Iterator
 from functools import cache
 from typing import NamedTuple
 
+from holdfast.records import Struct
+
 _TICK = 1 / os.sysconf("SC_CLK_TCK")
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 _DEAD = (b"Z", b"X", b"x")
@@ -37,12 +39,12 @@ class ProcessInfo(NamedTuple):
     """In ticks since boot. With boot id and pid it identifies the process: pids are reused."""
 
 
-class MemoryUse(NamedTuple):
+class MemoryUse(Struct, frozen=True):
     now: int
     peak: int
 
 
-class Sudo(NamedTuple):
+class Sudo(Struct, frozen=True):
     """A sudo that runs a helper to ask for a password."""
 
     pid: int

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from typing import NamedTuple
-from urllib.parse import urlsplit
 
 from holdfast.errors import BadValue
+from holdfast.records import Struct
 
 _HINT = "write it like http://localhost:8080/health"
 _NEXT = "127.0.0.1:PORT, [::1]:PORT or localhost:PORT"
 
 
-class Address(NamedTuple):
+class Address(Struct, frozen=True):
     """An IP address and a port; 0 lets the kernel choose a free one."""
 
     host: str
@@ -76,6 +76,8 @@ def parse_url(url: str, key: str) -> HttpTarget:
     if not (url.isascii() and url.isprintable()) or " " in url:
         raise BadValue(f"{key} has characters that no URL has", next="write them percent-encoded")
     try:
+        from urllib.parse import urlsplit
+
         parts = urlsplit(url)
         host, port = parts.hostname, parts.port
     except ValueError as broken:

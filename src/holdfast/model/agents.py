@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any, NamedTuple
+from typing import Any
+
+from holdfast.records import Struct
 
 #: The session that owns the agents themselves.
 AGENTS = "agents"
@@ -24,7 +26,7 @@ def is_session(text: str) -> bool:
     return 0 < len(text) <= _LONGEST_SESSION and text.isprintable()
 
 
-class AgentState(NamedTuple):
+class AgentState(Struct, frozen=True):
     """`phase` is working, idle, or none where the session has no conversation. `why` says it in a few words."""
 
     phase: str = "none"

@@ -16,7 +16,7 @@ Details:
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 
 from holdfast.model import lenient
 from holdfast.model.matches import Held, WatchMatch, joined
@@ -29,7 +29,7 @@ MOST_CHARACTERS = 400
 Shelf: TypeAlias = dict[str, dict[str, Held]]
 
 
-class BreakerRules(NamedTuple):
+class BreakerRules(Struct, frozen=True):
     limit: int = 15
     window: float = 10.0
     silence: float = 30.0

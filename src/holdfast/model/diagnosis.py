@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 import signal
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
 
 from holdfast.model import events, prompts, stalls
 from holdfast.model.lifecycle import Ended, Exited, Restarting, Signaled, Skipped, reason
 from holdfast.model.process import HeldProcess
 from holdfast.model.units import age_text, duration_text, size_text
+from holdfast.records import Struct
 
 _MOST_LINES = 8
 _LONGEST_LINE = 500
@@ -80,7 +80,7 @@ _ADVICE = (
 )
 
 
-class PortHolder(NamedTuple):
+class PortHolder(Struct, frozen=True):
     """The process that listens on a port now. Without `is_held` there is none."""
 
     port: int

@@ -11,7 +11,7 @@ from holdfast.model.process import HeldProcess, ProcessId
 from holdfast.model.prompts import InputNeed
 from holdfast.model.readiness import Readiness
 from holdfast.model.stalls import Stall
-from holdfast.records import Struct, field
+from holdfast.records import Struct, field, replace
 
 Kind: TypeAlias = Literal[
     "completion",
@@ -45,7 +45,7 @@ class Receipt:
         self.seq = 0
 
 
-class Event(NamedTuple):
+class Event(Struct, frozen=True):
     """An event before it has a sequence number."""
 
     topic: str
@@ -60,7 +60,7 @@ class Event(NamedTuple):
         return {"type": self.topic, "ts": self.at, "src": self.topic.partition(".")[0], **self.fields}
 
 
-class StoredEvent(NamedTuple):
+class StoredEvent(Struct, frozen=True):
     """An event with its sequence number. Later events have greater numbers."""
 
     seq: int
@@ -210,7 +210,7 @@ def queued(notice: Notice | None) -> list[Event]:
     """The event of a notice, with the notice to store."""
     if notice is None:
         return []
-    return [of_notice("queued", notice, notice.at)._replace(notice=notice)]
+    return [replace(of_notice("queued", notice, notice.at), notice=notice)]
 
 
 def of_notice(what: str, notice: Notice, at: float, **more: str) -> Event:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from holdfast.records import Struct
 
 
-class _Kept(NamedTuple):
+class _Kept(Struct, frozen=True):
     password: bytearray
     until: float
 

@@ -6,11 +6,12 @@ No I/O, no clock.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Literal, NamedTuple, NoReturn, TypeAlias
+from typing import Literal, NoReturn, TypeAlias
 
 from holdfast.errors import AlreadyRunning, Ambiguous, BadValue, NotFound
 from holdfast.model.lifecycle import Ended, Exited, Lost, NeverRan, Restarting, Running, Skipped, stop_of
 from holdfast.model.process import HeldProcess, Meta, ProcessId, id_prefix, is_id, is_name
+from holdfast.records import Struct
 
 IfRunning: TypeAlias = Literal["allow", "reuse", "replace", "error"]
 
@@ -90,7 +91,7 @@ _FIRST_DISK_PAUSE = 0.25
 _LONGEST_DISK_PAUSE = 10.0
 
 
-class RestartVerdict(NamedTuple):
+class RestartVerdict(Struct, frozen=True):
     """The decision after an end."""
 
     due: float | None = None

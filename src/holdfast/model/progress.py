@@ -8,7 +8,7 @@ interval. When the clock is set back, the next check is at most one interval awa
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 from holdfast.model import lenient
 from holdfast.records import Struct, field
@@ -31,14 +31,14 @@ class Progress(Struct, frozen=True):
         return cls(lenient.moment(fields.get("next_at")) or 0.0, lenient.counts(fields.get("told")))
 
 
-class OutputSpan(NamedTuple):
+class OutputSpan(Struct, frozen=True):
     """New output of a stream: the bytes from `offset` up to `end`, which is excluded."""
 
     offset: int
     end: int
 
 
-class NewOutput(NamedTuple):
+class NewOutput(Struct, frozen=True):
     """The new output that is to be notified now."""
 
     spans: dict[str, OutputSpan]

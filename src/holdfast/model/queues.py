@@ -8,9 +8,10 @@ from typing import NamedTuple
 
 from holdfast.model.events import succeeded
 from holdfast.model.process import HeldProcess
+from holdfast.records import Struct
 
 
-class QueueSettings(NamedTuple):
+class QueueSettings(Struct, frozen=True):
     """How a queue behaves."""
 
     limit: int = 1
@@ -25,7 +26,7 @@ class QueueVerdict(NamedTuple):
     """Those that are not started at all, each with the id of the process that did not succeed."""
 
 
-class Obstacles(NamedTuple):
+class Obstacles(Struct, frozen=True):
     """What keeps a waiting process from being started. Counts are of the processes that the caller sees."""
 
     queue: str | None

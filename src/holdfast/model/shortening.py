@@ -8,6 +8,8 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
+from holdfast.records import Struct
+
 _PIECE = re.compile(
     r"[A-Z]?[a-z]+|[A-Z]+|\d{1,3}|\n+|[ \t]{2,}|[!-/:-@\[-^`{-~]{1,3}|_|[\x80-\u1fff]{1,2}|[^\x00-\x7f]"
 )
@@ -48,7 +50,7 @@ class CharacterBudget(NamedTuple):
     tokens: int
 
 
-class Short(NamedTuple):
+class Short(Struct, frozen=True):
     """The shown parts of a text. `left_out` characters with `lines` line ends were between them."""
 
     head: str
@@ -145,7 +147,7 @@ def _share(budget: CharacterBudget, part: float) -> CharacterBudget:
 MARK = "[… "
 
 
-class Excerpt(NamedTuple):
+class Excerpt(Struct, frozen=True):
     text: str
     is_folded: bool
     """Whether similar lines were folded."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from typing import Any
-from urllib.parse import urlsplit
 
 from holdfast.errors import BadValue
 from holdfast.model.process import is_name
@@ -133,6 +132,8 @@ def _way(table: _Table) -> tuple[Way, Secret]:
 def trouble_of(way: Way, address: str) -> str:
     """Why this is not a valid address; empty when it is."""
     try:
+        from urllib.parse import urlsplit
+
         parts = urlsplit(address)
         good = bool(parts.hostname) and parts.port != 0
     except ValueError:

@@ -10,7 +10,6 @@ from collections.abc import Iterable
 from datetime import datetime, time, timedelta, tzinfo
 from fnmatch import fnmatchcase
 from typing import Any, Literal, NamedTuple, get_args
-from urllib.parse import unquote, urlsplit
 
 from holdfast.model.events import Kind, Notice
 from holdfast.records import Struct
@@ -24,7 +23,7 @@ OUTCOMES: tuple[Outcomes, ...] = get_args(Outcomes)
 DEFAULT_KINDS: frozenset[Kind] = frozenset(KINDS) - {"progress"}
 
 
-class Quiet(NamedTuple):
+class Quiet(Struct, frozen=True):
     """Hours of the local day in which nothing is sent: minutes since midnight; `end` is excluded."""
 
     start: int
@@ -78,7 +77,7 @@ LONGEST_RETRY_AFTER = 86400.0
 FARTHEST = 2 * 86400.0
 
 
-class SendResult(NamedTuple):
+class SendResult(Struct, frozen=True):
     """The result of one attempt to send."""
 
     sent: bool
@@ -89,7 +88,7 @@ class SendResult(NamedTuple):
     """The seconds that the receiver requested."""
 
 
-class DeliveryState(NamedTuple):
+class DeliveryState(Struct, frozen=True):
     """The state of an outgoing notice after an attempt. Without `due_at` and `dead_at` it was sent."""
 
     attempts: int
@@ -156,7 +155,7 @@ def judge(sink: Sink, attempts: int, answer: SendResult, now: float, zone: tzinf
     return DeliveryState(attempts, answer.error, due_at=due_at)
 
 
-class Outgoing(NamedTuple):
+class Outgoing(Struct, frozen=True):
     """A notice for a sink, as it is stored."""
 
     seq: int
@@ -193,6 +192,8 @@ def shown_address(address: str) -> str:
     if scheme not in ("http", "https"):
         return f"{scheme}://{HIDDEN}"
     try:
+        from urllib.parse import urlsplit
+
         parts = urlsplit(address)
         port = f":{parts.port}" if parts.port else ""
     except ValueError:
@@ -212,6 +213,8 @@ def without(text: str, secrets: Iterable[str], address: str = "") -> str:
 def _pieces(address: str) -> set[str]:
     if not address:
         return set()
+    from urllib.parse import unquote
+
     scheme, _, rest = address.partition("://")
     shown = shown_address(address)
     found = {piece for piece in _SECRET_BOUNDS.split(rest) if len(piece) >= _SHORTEST_SECRET}

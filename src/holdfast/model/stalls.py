@@ -6,9 +6,9 @@ measured never counts as stalled.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
-from holdfast.records import Struct
+from holdfast.records import Struct, replace
 
 if TYPE_CHECKING:
     from holdfast.model.process import HeldProcess
@@ -35,14 +35,14 @@ class Stall(Struct, frozen=True):
     """What its main thread waits for, as reported by the kernel."""
 
 
-class ActivitySample(NamedTuple):
+class ActivitySample(Struct, frozen=True):
     at: float
     output_bytes: int
     cpu_seconds: float | None
     """None when it is unknown."""
 
 
-class StallWatch(NamedTuple):
+class StallWatch(Struct, frozen=True):
     """The samples that the next one is compared with."""
 
     active: ActivitySample
@@ -77,7 +77,7 @@ def pause(limit: float) -> float:
 def resumed(stall: Stall, limit: float, now: float) -> StallWatch:
     """The watch of an episode that an earlier daemon recorded: it continues unless there was activity meanwhile."""
     before = ActivitySample(now - limit, stall.output_bytes, stall.cpu_seconds)
-    return StallWatch(before, before._replace(at=now))
+    return StallWatch(before, replace(before, at=now))
 
 
 def mark_of(process: HeldProcess) -> Stall | None:

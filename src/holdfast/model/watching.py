@@ -20,7 +20,7 @@ Details:
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from holdfast.model import lenient
 from holdfast.model.matches import Held, WatchMatch, joined, that_fit
@@ -39,7 +39,7 @@ Reason: TypeAlias = Literal["strikes", "budget", "broken"]
 _KEYS = {"notified": "told"}
 
 
-class WatchRules(NamedTuple):
+class WatchRules(Struct, frozen=True):
     window: float = 15.0
     """Seconds. With 0 every match is notified at once."""
     strikes: int = 3

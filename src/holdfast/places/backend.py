@@ -11,17 +11,18 @@ import hashlib
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, ClassVar, Literal, NamedTuple
+from typing import Any, ClassVar, Literal
 
 from holdfast.model.process import HeldProcess
 from holdfast.places.base import ExecutionPlace
 from holdfast.places.keeper_link import Note
+from holdfast.records import Struct
 from holdfast_keeper.protocol import Message
 
 Options = Mapping[str, Any]
 
 
-class PlaceSpec(NamedTuple):
+class PlaceSpec(Struct, frozen=True):
     """What identifies a place. It is stored before the place is made, and never changes."""
 
     backend: str
@@ -39,7 +40,7 @@ class PlaceSpec(NamedTuple):
         return hashlib.sha256(text.encode()).hexdigest()[:12]
 
 
-class Site(NamedTuple):
+class Site(Struct, frozen=True):
     """What the daemon gives to a place."""
 
     directory: str
@@ -56,7 +57,7 @@ class Site(NamedTuple):
     """The running processes of the place."""
 
 
-class BackendState(NamedTuple):
+class BackendState(Struct, frozen=True):
     state: Literal["ready", "unusable"]
     detail: str
     """The version where it is ready; else what is missing, and what to do about it."""
@@ -64,7 +65,7 @@ class BackendState(NamedTuple):
     """False where the program or package that it needs is not on this machine: `doctor` does not warn about that."""
 
 
-class Sandbox(NamedTuple):
+class Sandbox(Struct, frozen=True):
     """A container or sandbox that carries the label of this instance."""
 
     key: str

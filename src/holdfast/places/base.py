@@ -30,6 +30,7 @@ from holdfast.places.bundles import Measures as Measures
 from holdfast.places.keeper_link import FdStore, KeeperLink, Note
 from holdfast.places.keeper_link import PlaceGone as PlaceGone
 from holdfast.places.keeper_link import Refused as Refused
+from holdfast.records import Struct
 from holdfast_keeper.protocol import Message
 
 #: Until a program has ended that was killed.
@@ -69,7 +70,7 @@ class PortOwner(NamedTuple):
     """Pids from itself on."""
 
 
-class CallerMarks(NamedTuple):
+class CallerMarks(Struct, frozen=True):
     """What shows that a process was started by a held command."""
 
     group: str | None

@@ -13,10 +13,11 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 from holdfast.logs.reader import Log
 from holdfast.model.process import HeldProcess, Leftover, ProcessId, StreamExtent
+from holdfast.records import Struct
 from holdfast_keeper import bundle
 from holdfast_keeper.bundle import Segment
 
@@ -29,12 +30,12 @@ _ATTEMPTS = 10
 _LARGEST_SPEC = 64 << 20
 
 
-class Measures(NamedTuple):
+class Measures(Struct, frozen=True):
     streams: dict[str, StreamExtent]
     leftover_pids: list[int]
 
 
-class _Listing(NamedTuple):
+class _Listing(Struct, frozen=True):
     """The segments of a stream when the directory had this time of change: until it changes, only the newest grows."""
 
     changed: int

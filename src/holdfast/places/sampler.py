@@ -11,12 +11,13 @@ import contextlib
 import time
 from collections.abc import Callable, Collection, Iterable
 from concurrent.futures import ThreadPoolExecutor
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 
 from holdfast.machine import cgroups, proc
 from holdfast.machine.listeners import listening
 from holdfast.model.process import HeldProcess, ProcessId
 from holdfast.model.usage import Track
+from holdfast.records import Struct
 
 T = TypeVar("T")
 
@@ -31,7 +32,7 @@ _RATE_TIME = 0.25
 _PORTS_PAUSE, _PORTS_ASKED_PAUSE = 4.0, 0.5
 
 
-class Target(NamedTuple):
+class Target(Struct, frozen=True):
     """A running process, as the thread needs it."""
 
     id: ProcessId

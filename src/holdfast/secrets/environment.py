@@ -8,7 +8,6 @@ from collections import Counter
 from collections.abc import Collection, Mapping
 from functools import lru_cache
 from itertools import pairwise
-from urllib.parse import unquote, urlsplit
 
 from holdfast.secrets import shapes
 from holdfast.secrets.names import is_path_name, is_secret_name, is_strong_name, is_switch_name, words
@@ -122,6 +121,8 @@ def masked_forms(value: str) -> set[str]:
     """The forms of a secret value that are masked: the value, its lines, and secrets in it such as a URL's password."""
     found = {value.strip(), *(value[start:end] for start, end in shapes.find(value))}
     if _ADDRESS.match(value) and (password := _password(value)):
+        from urllib.parse import unquote
+
         found |= {password, unquote(password)}
     lines = value.splitlines()
     if len(lines) > 1:
@@ -152,6 +153,8 @@ def _is_harmless(name: str, value: str) -> bool:
 def _password(address: str) -> str:
     """The credential in a URL: the password, or a long user name without one."""
     try:
+        from urllib.parse import urlsplit
+
         parts = urlsplit(address)
     except ValueError:
         return ""

@@ -96,19 +96,14 @@ _TELLING = words(
     "openai_ anthropic_ azure_ cloudflare_ stripe_ twilio_ vault_ databricks_ pat_ sas_"
 )
 
-_Hinted = tuple[tuple[str, ...], re.Pattern[str]]
+_HINTED_TOKENS = tuple((tuple(hints.split()), rf"(?<![A-Za-z0-9])(?P<secret>{token})") for hints, token in _TOKENS)
+_HINTED_OTHERS = tuple((tuple(hints.split()), pattern) for hints, pattern in _OTHERS)
 
 
 @cache
-def _tokens() -> tuple[_Hinted, ...]:
-    return tuple(
-        (tuple(hints.split()), re.compile(rf"(?<![A-Za-z0-9])(?P<secret>{token})")) for hints, token in _TOKENS
-    )
-
-
-@cache
-def _others() -> tuple[_Hinted, ...]:
-    return tuple((tuple(hints.split()), re.compile(pattern)) for hints, pattern in _OTHERS)
+def _compiled(pattern: str) -> re.Pattern[str]:
+    """Compiled with the first text that contains one of its hints: most never are."""
+    return re.compile(pattern)
 
 
 @cache
@@ -136,10 +131,10 @@ def is_one(value: str) -> bool:
 
 def _worth_a_look(text: str, lower: str) -> Iterator[re.Pattern[str]]:
     """The patterns that can match. A substring search is a hundred times faster than a pattern."""
-    for where, table in ((text, _tokens()), (lower, _others())):
+    for where, table in ((text, _HINTED_TOKENS), (lower, _HINTED_OTHERS)):
         for hints, pattern in table:
             if any(hint in where for hint in hints):
-                yield pattern
+                yield _compiled(pattern)
 
 
 def _telling_lines(lower: str) -> list[Span]:

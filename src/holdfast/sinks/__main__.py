@@ -11,6 +11,7 @@ import signal
 from types import FrameType
 
 from holdfast.model.sinks import SendResult
+from holdfast.records import asdict
 from holdfast.sinks.message import SinkMessage, Unsendable
 from holdfast.wire.worker import Message, WorkerLink, lower_priority
 
@@ -30,10 +31,10 @@ def _answer(request: Message) -> Message:
         message = message.with_secrets()
         _send(message)
     except Unsendable as failed:
-        return SendResult(False, message.hide(str(failed)), failed.permanent, failed.retry_after)._asdict()
+        return asdict(SendResult(False, message.hide(str(failed)), failed.permanent, failed.retry_after))
     except Exception as failed:  # noqa: BLE001  a service of a library may raise anything; the next message may be fine
-        return SendResult(False, message.hide(f"the sender failed: {type(failed).__name__}: {failed}"))._asdict()
-    return SendResult(True)._asdict()
+        return asdict(SendResult(False, message.hide(f"the sender failed: {type(failed).__name__}: {failed}")))
+    return asdict(SendResult(True))
 
 
 def _send(message: SinkMessage) -> None:

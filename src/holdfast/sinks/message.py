@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import os
-from typing import NamedTuple
 
 from holdfast.model.sinks import without
+from holdfast.records import Struct, replace
 
 _LARGEST_SECRET = 64 << 10
 
 
-class SinkMessage(NamedTuple):
+class SinkMessage(Struct, frozen=True):
     """One message for one sink. A message that is sent again has the same `id`."""
 
     way: str
@@ -27,7 +27,8 @@ class SinkMessage(NamedTuple):
 
     def with_secrets(self) -> SinkMessage:
         """The message with the address and the secret read from their files. Raises Unsendable."""
-        return self._replace(
+        return replace(
+            self,
             address=_read(self.address_file) if self.address_file else self.address,
             secret=_read(self.secret_file) if self.secret_file else self.secret,
         )

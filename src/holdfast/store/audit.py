@@ -8,6 +8,8 @@ import sqlite3
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
+from holdfast.records import Struct, replace
+
 #: The entry with which a new store begins after a damaged one was set aside.
 SET_ASIDE = "store.set-aside"
 #: What the first entry follows.
@@ -23,7 +25,7 @@ class Entry(NamedTuple):
     """The entry as it was written: an object in JSON."""
 
 
-class Verified(NamedTuple):
+class Verified(Struct, frozen=True):
     entries: int
     """How many were looked at."""
     head: str
@@ -66,13 +68,13 @@ def verify(connection: sqlite3.Connection) -> Verified:
     given = int(row[0]) if row is not None else found.entries
     if found.fault is None and given > found.entries:
         missing = found.entries + 1
-        return found._replace(fault=f"entry {missing} and what follows it are missing", seq=missing)
+        return replace(found, fault=f"entry {missing} and what follows it are missing", seq=missing)
     if found.fault is not None:
         return found
     lost = connection.execute(
         "SELECT seq, json_extract(entry, '$.to') FROM audit WHERE json_extract(entry, '$.what') = ?", (SET_ASIDE,)
     ).fetchone()
-    return found if lost is None else found._replace(fault=set_aside_fault(lost[1]), seq=lost[0])
+    return found if lost is None else replace(found, fault=set_aside_fault(lost[1]), seq=lost[0])
 
 
 def set_aside_fault(path: object) -> str:

@@ -5,16 +5,17 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from holdfast.model.events import Notice
 from holdfast.model.sinks import FARTHEST, Outgoing, Settled, Sink, sinks_for
+from holdfast.records import Struct, replace
 
 _COLUMNS = "seq, sink, key, body, at, due_at, attempts, last_error, dead_at"
 _MOST_DEAD = 10_000
 
 
-class Tally(NamedTuple):
+class Tally(Struct, frozen=True):
     """What became of everything that a sink was to send."""
 
     pending: int = 0
@@ -99,7 +100,7 @@ def tallies(connection: sqlite3.Connection) -> dict[str, Tally]:
         "SELECT sink, count(*) FILTER (WHERE dead_at IS NULL), min(due_at) FILTER (WHERE dead_at IS NULL),"
         " count(dead_at) FROM outbox GROUP BY sink"
     ):
-        found[name] = found.get(name, Tally())._replace(pending=pending, dead=given_up, next_at=next_at)
+        found[name] = replace(found.get(name, Tally()), pending=pending, dead=given_up, next_at=next_at)
     return found
 
 

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from holdfast.model.process import ProcessId
 from holdfast.model.queues import QueueSettings
+from holdfast.records import Struct
 
 Launch = dict[str, Any]
 
@@ -19,7 +20,7 @@ class QueuedStart(NamedTuple):
     """What the keeper is to be given."""
 
 
-class StoredQueues(NamedTuple):
+class StoredQueues(Struct, frozen=True):
     settings: dict[str, QueueSettings]
     starts: list[QueuedStart]
     """In their order."""

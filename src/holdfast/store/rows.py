@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterable, Sequence
 from sqlite3 import Connection
-from typing import Any, NamedTuple
+from typing import Any
 
 from holdfast import light_json
 from holdfast.model import lifecycle
@@ -18,7 +18,7 @@ from holdfast.model.readiness import Readiness
 from holdfast.model.sinks import Sink
 from holdfast.model.stalls import Stall
 from holdfast.model.watching import WatchState
-from holdfast.records import asdict
+from holdfast.records import Struct, asdict
 from holdfast.store import outbox
 from holdfast.store.approvals import put_typed
 from holdfast_keeper import failpoints
@@ -241,7 +241,7 @@ def forget_events(connection: sqlite3.Connection, before: float, most: int) -> N
 _NOTICE_COLUMNS = "key, kind, process, session, at, body, claim"
 
 
-class Kept(NamedTuple):
+class Kept(Struct, frozen=True):
     """What the inbox needs to go on."""
 
     pending: list[Notice]

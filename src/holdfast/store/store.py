@@ -8,12 +8,13 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 
 from holdfast.errors import HoldfastError
 from holdfast.model.events import Event, StoredEvent
 from holdfast.model.process import HeldProcess, ProcessId
 from holdfast.model.sinks import Sink
+from holdfast.records import Struct
 from holdfast.store import db, outbox, rows
 from holdfast.store.rows import Kept
 from holdfast.store.writer import Done, Edit, RowChange, Writer, no_process
@@ -26,7 +27,7 @@ _LINGER = 0.25
 _HANGS_AFTER = 0.1
 
 
-class Opened(NamedTuple):
+class Opened(Struct, frozen=True):
     store: Store
     found: list[HeldProcess]
     """What was in it."""

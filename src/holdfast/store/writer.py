@@ -8,12 +8,12 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import count
-from typing import NamedTuple
 
 from holdfast.errors import DiskFull, HoldfastError
 from holdfast.model.events import Event, StoredEvent
 from holdfast.model.process import HeldProcess, ProcessId
 from holdfast.model.sinks import Sink
+from holdfast.records import Struct, replace
 from holdfast.store import rows
 from holdfast_keeper import failpoints
 
@@ -29,7 +29,7 @@ Failures = dict[ProcessId, HoldfastError]
 Edit = Callable[[sqlite3.Connection], object]
 
 
-class RowChange(NamedTuple):
+class RowChange(Struct, frozen=True):
     process_id: ProcessId
     process: HeldProcess | None
     """None: the row is deleted."""
@@ -47,13 +47,13 @@ def no_process() -> ProcessId:
     return ProcessId(f"#{next(_numbers)}")
 
 
-class _Pending(NamedTuple):
+class _Pending(Struct, frozen=True):
     change: RowChange
     again: bool
     """Tried again when it fails; otherwise the caller decides."""
 
 
-class _Waiter(NamedTuple):
+class _Waiter(Struct, frozen=True):
     ids: list[ProcessId]
     done: Done
 
@@ -238,7 +238,7 @@ class Writer:
             if not self._closing:
                 for process_id, newer in self._pending.items():
                     if (older := failed.get(process_id)) is not None:
-                        newer = newer._replace(change=_joined(older.change, newer.change))
+                        newer = replace(newer, change=_joined(older.change, newer.change))
                     failed[process_id] = newer
                 self._pending = failed
                 self._due = min(self._due, time.monotonic() + _RETRY)
@@ -253,4 +253,4 @@ class Writer:
 
 def _joined(older: RowChange, newer: RowChange) -> RowChange:
     """The newer row, with the events and edits of both."""
-    return newer._replace(events=older.events + newer.events, edits=older.edits + newer.edits)
+    return replace(newer, events=older.events + newer.events, edits=older.edits + newer.edits)

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from holdfast.records import names
 from holdfast.settings import Settings, declared, read_settings
 from tests.cli.calling import Terminal
 from tests.support import run_cli
@@ -50,7 +51,7 @@ def table(home: Path) -> dict[str, Any]:
 def test_every_key_is_shown_with_its_default_and_starts_no_daemon(home: Path) -> None:
     assert config("path") == f"{home}/config.toml\n"
     shown = config("show").splitlines()
-    assert [line.split()[0] for line in shown[1:]] == list(Settings._fields)
+    assert [line.split()[0] for line in shown[1:]] == list(names(Settings))
     assert config() == config("list") == config("show")
     assert json.loads(config("show", "--json"))["log_cap"] == 256 << 20
     assert all(setting.help.endswith(".") for setting in declared().values())
@@ -60,7 +61,7 @@ def test_every_key_is_shown_with_its_default_and_starts_no_daemon(home: Path) ->
 def test_a_narrow_terminal_shows_keys_and_values_whole(home: Path) -> None:
     with Terminal("config", cols=40) as terminal:
         shown = re.sub(r"\x1b\[[0-9;]*m", "", terminal.rest())
-    assert [line.split()[:1] for line in shown.split("\r\n")[1:-1]] == [[name] for name in Settings._fields]
+    assert [line.split()[:1] for line in shown.split("\r\n")[1:-1]] == [[name] for name in names(Settings)]
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ from holdfast.errors import BadValue, HoldfastError
 from holdfast.model.sinks import Sink
 from holdfast.model.units import parse_seconds, parse_size
 from holdfast.paths import find_paths, make_directories
+from holdfast.records import asdict
 from holdfast.settings import SettingField, checked_settings, declared, read_settings, read_table, unknown_setting
 
 TYPE_CHECKING = False
@@ -74,7 +75,7 @@ def run(given: Given) -> int:
 
 
 def _show(given: Given, paths: Paths) -> int:
-    values, table = read_settings(paths.config)._asdict(), read_table(paths.config)
+    values, table = asdict(read_settings(paths.config)), read_table(paths.config)
     if given.json:
         console.out_json({name: _plain(value) for name, value in values.items()})
         return 0

@@ -13,7 +13,7 @@ import sys
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal
 
 from holdfast.daemon.approvals import gate, sandboxing
 from holdfast.daemon.core.context import Call, DaemonContext, Message
@@ -23,6 +23,7 @@ from holdfast.model.approvals import ApprovalRecord
 from holdfast.model.process import HeldProcess, Meta, ProcessId
 from holdfast.ops.start import ApprovalOptions, Start
 from holdfast.places.keeper_link import Refused
+from holdfast.records import Struct
 from holdfast.safety.variables import code_variable
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ _OPERATOR_DIRECTORY = "/etc/holdfast"
 _LONG = 500
 
 
-class Judged(NamedTuple):
+class Judged(Struct, frozen=True):
     action: Literal["allow", "ask", "deny"]
     rule: str | None
     why: str

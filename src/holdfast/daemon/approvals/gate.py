@@ -6,13 +6,14 @@ import asyncio
 import os
 import time
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from holdfast.daemon.core.context import Call, DaemonContext, Message
 from holdfast.daemon.core.tasks import first_of
 from holdfast.errors import ApprovalRequired, CommandDenied, HoldfastError, NoApprover, Unreachable
 from holdfast.model.approvals import PREFIX, Action, ApprovalRecord, fingerprint
 from holdfast.ops.start import ApprovalOptions
+from holdfast.records import Struct, replace
 from holdfast.settings import LONGEST_APPROVAL_WAIT
 
 if TYPE_CHECKING:
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 _SHOW_TIMEOUT = 3.0
 
 
-class GatedAction(NamedTuple):
+class GatedAction(Struct, frozen=True):
     """An action that may need an approval."""
 
     action: Action
@@ -101,7 +102,7 @@ def _standing(context: DaemonContext, gated: GatedAction) -> ApprovalRecord | No
 
 def _with_current_name(context: DaemonContext, gated: GatedAction) -> GatedAction:
     """The session may be renamed while the request waits."""
-    return gated._replace(session=context.sessions.resolve(gated.session))
+    return replace(gated, session=context.sessions.resolve(gated.session))
 
 
 async def _request_approval(context: DaemonContext, call: Call, gated: GatedAction, judged: Judged) -> None:

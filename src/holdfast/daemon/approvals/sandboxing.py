@@ -33,7 +33,7 @@ async def confined(context: DaemonContext, ask: Start, start_spec: StartSpec) ->
     inside = replace(meta, sandbox=True, network=profile.network, writable=tuple(granted(profile)))
     if await _obstacle(context, inside) is not None:
         return start_spec
-    return start_spec._replace(meta=inside)
+    return replace(start_spec, meta=inside)
 
 
 def note(meta: Meta) -> str:
@@ -46,7 +46,7 @@ def typed_in(profile: SandboxProfile | None, meta: Meta, judged: Judged) -> Judg
     """The verdict on text that is typed into a process."""
     if profile is None or not meta.sandbox or judged.action != "ask" or judged.level != "default":
         return judged
-    return judged._replace(action="allow", rule="sandbox", why="it runs in the sandbox")
+    return replace(judged, action="allow", rule="sandbox", why="it runs in the sandbox")
 
 
 async def judged_in(context: DaemonContext, meta: Meta, text: str | None, judged: Judged) -> Judged:
@@ -61,7 +61,7 @@ async def judged_in(context: DaemonContext, meta: Meta, text: str | None, judged
     beyond = _beyond(profile, meta)
     if beyond is not None:
         rule, why = beyond
-        return judged._replace(action="ask", rule=rule, why=why, level=profile.level)
+        return replace(judged, action="ask", rule=rule, why=why, level=profile.level)
     return typed_in(profile, meta, judged)
 
 
@@ -69,7 +69,7 @@ async def _leaving(context: DaemonContext, meta: Meta, judged: Judged) -> Judged
     obstacle = await _obstacle(context, replace(meta, sandbox=True))
     why = "it is to run outside the sandbox" if obstacle is None else f"it cannot run in the sandbox: {obstacle}"
     why = f"{why}; {judged.why}" if judged.why else why
-    return judged._replace(action="ask", rule="leave-sandbox", why=why, level="default")
+    return replace(judged, action="ask", rule="leave-sandbox", why=why, level="default")
 
 
 async def _obstacle(context: DaemonContext, meta: Meta) -> str | None:

@@ -6,12 +6,13 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
 from holdfast.model.process import ProcessId
+from holdfast.records import Struct, asdict
 
 
-class AttachedClient(NamedTuple):
+class AttachedClient(Struct, frozen=True):
     by: str
     since: float
 
@@ -44,6 +45,6 @@ class ProcessClients:
         """Fields of the process object."""
         typed = self._typed.get(process_id)
         return {
-            "attached": [client._asdict() for client in self._attached.get(process_id, ())],
+            "attached": [asdict(client) for client in self._attached.get(process_id, ())],
             "typed": {"by": typed[0], "at": typed[1]} if typed is not None else None,
         }

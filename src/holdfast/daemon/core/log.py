@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import sys
 import time
@@ -28,7 +27,9 @@ def note_soon(event: str, **fields: object) -> None:
     """As note, for what happens often: it is written a moment later. To be called in the event loop."""
     _unwritten.append(_line(event, fields))
     if len(_unwritten) == 1:
-        asyncio.get_running_loop().call_later(_PAUSE, _write)
+        from asyncio import get_running_loop  # a daemon that finds another one serving does without it
+
+        get_running_loop().call_later(_PAUSE, _write)
 
 
 def _write() -> None:

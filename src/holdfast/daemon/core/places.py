@@ -32,7 +32,7 @@ from holdfast.places.absent import AbsentPlace
 from holdfast.places.backend import Backend, PlaceSpec, Sandbox, Site
 from holdfast.places.base import ExecutionPlace, PlaceGone, Refused
 from holdfast.places.keeper_link import KeeperLink
-from holdfast.records import Struct, field
+from holdfast.records import Struct, asdict, field
 from holdfast.store.store import Store
 from holdfast_keeper.protocol import Message
 
@@ -501,7 +501,7 @@ def _read_all(directory: str) -> Iterable[tuple[str, PlaceSpec]]:
 def _write(directory: str, spec: PlaceSpec) -> None:
     try:
         os.makedirs(f"{directory}/keeper", mode=0o700, exist_ok=True)
-        files.replace(f"{directory}/{_FILE}", json.dumps(spec._asdict()).encode(), finish=os.fsync)
+        files.replace(f"{directory}/{_FILE}", json.dumps(asdict(spec)).encode(), finish=os.fsync)
     except OSError as failed:
         raise HoldfastError(f"cannot make a place: {failed.strerror}") from failed
 

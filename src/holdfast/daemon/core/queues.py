@@ -59,7 +59,7 @@ class ProcessQueues:
         names = {process.meta.queue for process in self.waiting()} - {None}
         for name in names if not same_boot else ():
             assert name is not None
-            self._settings[name] = self.settings(name)._replace(paused=True)
+            self._settings[name] = replace(self.settings(name), paused=True)
             note("queue-paused", queue=name, why="the machine was started again")
             with contextlib.suppress(HoldfastError):  # on a full disk it is written later
                 await self._store.change(partial(rows.put_settings, name=name, settings=self._settings[name]))

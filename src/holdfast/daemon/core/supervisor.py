@@ -265,7 +265,7 @@ class Supervisor:
         happened = events.of_change(before, process, now)
         if happened and process.run == 0 and happened[0].topic in _FIRST and self._begins(session):
             happened.insert(0, Event("session.start", now, {"session": session, "parent": process.meta.parent_session}))
-        return [one if one.notice is None else one._replace(notice=self._claimed(one.notice)) for one in happened]
+        return [one if one.notice is None else replace(one, notice=self._claimed(one.notice)) for one in happened]
 
     def _with_last_used(self, process: HeldProcess) -> HeldProcess:
         used = self._tracks_of(process).pop(process.id, None)

@@ -12,7 +12,7 @@ import sys
 import time
 from collections import Counter
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any
 
 from holdfast import session_log, session_pages
 from holdfast.daemon.core import restarting
@@ -27,6 +27,7 @@ from holdfast.model.process import HeldProcess, ProcessId, new_id
 from holdfast.ops.agents import AgentControl, AgentLaunch, AgentLog, Agents, AgentSend, AgentSettings, AgentStart
 from holdfast.ops.events import Publish
 from holdfast.ops.start import Start
+from holdfast.records import Struct
 from holdfast.session_log import LogEntry
 from holdfast_keeper import failpoints
 
@@ -44,7 +45,7 @@ _MOST_LOGS = 500
 _SHOWN_TEXT = 200
 
 
-class LogSummary(NamedTuple):
+class LogSummary(Struct, frozen=True):
     """What the ends of a log say."""
 
     state: AgentState

@@ -24,6 +24,7 @@ from holdfast.ops.approvals import (
     Judge,
     RequestApproval,
 )
+from holdfast.records import asdict, replace
 from holdfast.store import audit as audit_rows
 
 _LONGEST_PASSWORD = 4096
@@ -158,8 +159,8 @@ async def audit(context: DaemonContext, call: Call, ask: Audit) -> Message:
         verified = await context.store.read(audit_rows.verify)
         aside = await asyncio.to_thread(lambda: sorted(glob(f"{escape(context.paths.store)}.corrupt-*")))
         if verified.fault is None and aside:  # a crash may have prevented the entry that says so
-            verified = verified._replace(fault=audit_rows.set_aside_fault(aside[0]), seq=1)
-        answer["verified"] = verified._asdict()
+            verified = replace(verified, fault=audit_rows.set_aside_fault(aside[0]), seq=1)
+        answer["verified"] = asdict(verified)
     return answer
 
 

@@ -9,14 +9,14 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable
-from typing import NamedTuple
 
 from holdfast.daemon.core.context import Call, DaemonContext, Message
 from holdfast.daemon.handlers.backends import state_of
-from holdfast.daemon.workers.screen import find_library
+from holdfast.daemon.workers.screen import find_library, library_version
 from holdfast.errors import HoldfastError, Unreachable
 from holdfast.ops.daemon import Doctor
 from holdfast.places.keeper_link import Refused
+from holdfast.records import Struct
 
 _ENOUGH_FILES = 4096
 _ENOUGH_DISK = 1 << 30
@@ -29,7 +29,7 @@ _SANDBOX_TIMEOUT = 5.0
 _MOST_SHOWN = 5
 
 
-class _Finding(NamedTuple):
+class _Finding(Struct, frozen=True):
     ok: bool
     detail: str
     degrades: str = ""
@@ -151,7 +151,7 @@ def _terminals(context: DaemonContext) -> _Finding:
 
 def _screens(context: DaemonContext) -> _Finding:
     found = find_library()
-    detail = f"libghostty-vt of pyghostty {found[1]}" if found else "pyghostty is not installed"
+    detail = f"libghostty-vt of pyghostty {library_version()}" if found else "pyghostty is not installed"
     degrades = "there are no screens, and terminal queries of programs are not answered: pip install pyghostty"
     return _Finding(found is not None, detail, degrades)
 

@@ -11,7 +11,7 @@ import os
 import shlex
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
-from typing import Any, NamedTuple
+from typing import Any
 
 from holdfast.daemon.approvals import gate
 from holdfast.daemon.core.context import Call, DaemonContext, Message
@@ -21,6 +21,7 @@ from holdfast.model.process import HeldProcess
 from holdfast.ops.files import GetFile, PutFile
 from holdfast.places.base import ExecutionPlace
 from holdfast.places.file_program import MARK
+from holdfast.records import Struct
 from holdfast.tar_reader import TarReader
 from holdfast.wire import frames
 
@@ -36,7 +37,7 @@ _OWN_IN_SANDBOX = ("/tmp", "/var/tmp", "/dev/shm", "/run")
 _LONGEST_FIRST = 64 << 10
 
 
-class CopyPlace(NamedTuple):
+class CopyPlace(Struct, frozen=True):
     """Where files are copied to or from."""
 
     place: ExecutionPlace

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import codecs
 import time
-from typing import NamedTuple
 
 from holdfast.daemon.core.context import Call, DaemonContext, Message
 from holdfast.daemon.handlers import start, wait
@@ -18,6 +17,7 @@ from holdfast.model.text import TextView
 from holdfast.ops.processes import Wait
 from holdfast.ops.start import Foreground
 from holdfast.places.base import Log
+from holdfast.records import Struct
 
 #: A log of up to this size is read as a whole, so that progress is collapsed; of a longer one, both ends are read.
 _WHOLE = 4 << 20
@@ -26,7 +26,7 @@ _HEAD, _TAIL = 256 << 10, 512 << 10
 _SHORTEST_WAIT = 0.1
 
 
-class _Piece(NamedTuple):
+class _Piece(Struct, frozen=True):
     text: str
     start: int
     end: int

@@ -14,6 +14,7 @@ from holdfast.daemon.notices import objects, push
 from holdfast.errors import BadValue, NotFound
 from holdfast.model.events import Notice
 from holdfast.ops.sessions import Ack, Inbox, Notices
+from holdfast.records import asdict
 from holdfast_keeper import failpoints
 
 
@@ -82,5 +83,5 @@ async def ack(context: DaemonContext, call: Call, ask: Ack) -> Message:
     if not ask.ids:
         raise BadValue("acknowledge what?", next="holdfast inbox")
     ids = [one for one in ask.ids if one.isascii()]
-    result: Message = (await context.inbox.ack(ids, "ack", context.current_name(ask.session)))._asdict()
+    result = asdict(await context.inbox.ack(ids, "ack", context.current_name(ask.session)))
     return {**result, "unknown": [*result["unknown"], *(one for one in ask.ids if not one.isascii())]}

@@ -11,6 +11,7 @@ from holdfast.errors import BadValue, NotFound
 from holdfast.model import sinks
 from holdfast.model.sinks import KINDS, Outgoing, Sink, shown_address
 from holdfast.ops.daemon import SinkDead, SinkRetry, Sinks, SinkTest
+from holdfast.records import asdict
 from holdfast.store import outbox
 from holdfast.store.outbox import Tally
 
@@ -73,14 +74,14 @@ def _sink(sink: Sink, tally: Tally, now: float) -> Message:
         "outcomes": sink.outcomes,
         "quiet": str(sink.quiet) if sink.quiet is not None else None,
         "tries": sink.tries,
-        **tally._asdict(),
+        **asdict(tally),
         "next_at": None if tally.next_at is None else sinks.not_before(sink, max(now, tally.next_at)),
     }
 
 
 def _gone(name: str, tally: Tally) -> Message:
     nothing = dict.fromkeys(("way", "to", "kinds", "sessions", "outcomes", "quiet", "tries"))
-    return {"name": name, "state": "gone", "enabled": False, **nothing, **tally._asdict()}
+    return {"name": name, "state": "gone", "enabled": False, **nothing, **asdict(tally)}
 
 
 def _state(sink: Sink, tally: Tally, now: float) -> str:

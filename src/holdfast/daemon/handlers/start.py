@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import shlex
 import time
-from typing import Any, NamedTuple
+from typing import Any
 
 from holdfast.daemon.approvals import commands, sandboxing
 from holdfast.daemon.core import queues
@@ -24,7 +24,7 @@ from holdfast.model.process import HeldProcess, Meta, ProcessId
 from holdfast.model.readiness import KINDS
 from holdfast.ops.start import MOST_PATTERNS, SHORTEST_INTERVAL, Exec, Foreground, Start
 from holdfast.places.base import ExecutionPlace, Refused
-from holdfast.records import names, replace
+from holdfast.records import Struct, names, replace
 from holdfast.settings import LOG_CAP_FLOOR, Settings
 
 _COLS, _ROWS = 120, 30
@@ -44,7 +44,7 @@ _TOO_OFTEN = f"check_interval is {SHORTEST_INTERVAL:g} s at least"
 _NOT_TAKEN = "it goes on as it was started: notify, watch, check_interval and origin of this call are not taken over"
 
 
-class StartSpec(NamedTuple):
+class StartSpec(Struct, frozen=True):
     """A start that can be attempted."""
 
     meta: Meta
@@ -81,7 +81,7 @@ async def handle(
     place = context.places.get(place_key) if place_key is not None else _place(context, ask, start_spec.meta)
     start_spec = _placed(place, ask, start_spec)
     if place.key is not None and not is_whole:
-        start_spec = start_spec._replace(env={})  # the caller's variables mean nothing there
+        start_spec = replace(start_spec, env={})  # the caller's variables mean nothing there
     if (known := _known(context, call, start_spec)) is not None:
         return known
     if ask.gate and place.key is None:
@@ -159,7 +159,7 @@ def _placed(place: ExecutionPlace, ask: Start, start_spec: StartSpec) -> StartSp
     for name, why in place.refused.items():
         if ask.given(name) and getattr(ask, name) != Start.FIELDS[name].default:
             raise Unsupported(f"{name} does not work with backend {place.name}: {why}", next=f"leave {name} out")
-    return start_spec._replace(meta=replace(start_spec.meta, backend=place.name, place=place.key))
+    return replace(start_spec, meta=replace(start_spec.meta, backend=place.name, place=place.key))
 
 
 def _owned(context: DaemonContext, start_spec: StartSpec) -> StartSpec:
@@ -167,7 +167,7 @@ def _owned(context: DaemonContext, start_spec: StartSpec) -> StartSpec:
     session = context.sessions.resolve(start_spec.meta.session)
     if session == start_spec.meta.session:
         return start_spec
-    return start_spec._replace(meta=replace(start_spec.meta, session=session))
+    return replace(start_spec, meta=replace(start_spec.meta, session=session))
 
 
 def _known(context: DaemonContext, call: Call, start_spec: StartSpec) -> Message | None:
@@ -198,7 +198,7 @@ def _with_awaited(context: DaemonContext, call: Call, start_spec: StartSpec) -> 
     if not meta.after and not meta.after_success:
         return start_spec
     meta = replace(meta, after=identified(meta.after), after_success=identified(meta.after_success))
-    return start_spec._replace(meta=meta)
+    return replace(start_spec, meta=meta)
 
 
 async def _check_patterns(context: DaemonContext, start_spec: StartSpec) -> None:
@@ -239,7 +239,7 @@ async def _complete(
     if start_spec.text is not None:
         shell = start_spec.shell or context.settings.shell
         meta = replace(meta, argv=await place.shell_argv(start_spec.text, shell, env))
-    return start_spec._replace(meta=meta, env=env, removed=removed, launch=launch)
+    return replace(start_spec, meta=meta, env=env, removed=removed, launch=launch)
 
 
 async def _twins(context: DaemonContext, ask: Start, start_spec: StartSpec) -> list[HeldProcess]:

@@ -11,6 +11,7 @@ from holdfast.model.diagnosis import PortHolder
 from holdfast.model.process import HeldProcess
 from holdfast.model.units import age_text
 from holdfast.ops.processes import Why
+from holdfast.records import asdict
 
 #: Characters at the end of the output that are searched for errors.
 _SEARCHED = 40_000
@@ -34,7 +35,7 @@ async def handle(context: DaemonContext, call: Call, ask: Why) -> Message:
         "details": [*details, *([port.text()] if port is not None else [])],
         "lines": lines,
         "are_errors": are_errors,
-        "port": port._asdict() if port is not None else None,
+        "port": asdict(port) if port is not None else None,
         "next": [
             *(["holdfast backends"] if shown["status"] == "unreachable" else []),
             *diagnosis.advice(process, lines, port, bool(shown["output_bytes"])),

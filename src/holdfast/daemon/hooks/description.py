@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import Any, NamedTuple
+from typing import Any
 
 from holdfast.errors import BadValue, Denied
 from holdfast.paths import check_private
+from holdfast.records import Struct
 
 #: How long a hook may take for one event, unless it sets another timeout.
 _TIMEOUT = 30.0
@@ -24,7 +25,7 @@ getattr(module, sys.argv[2])(json.load(sys.stdin))
 """
 
 
-class Hook(NamedTuple):
+class Hook(Struct, frozen=True):
     name: str
     directory: str
     topics: tuple[str, ...]

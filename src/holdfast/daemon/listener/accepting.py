@@ -15,13 +15,14 @@ import socket
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from holdfast.daemon.core.log import note
 from holdfast.daemon.core.registry import Registry
 from holdfast.model.lifecycle import Requested
 from holdfast.model.process import HeldProcess, ProcessId
 from holdfast.places.base import ExecutionPlace, ProcessInfo
+from holdfast.records import Struct
 from holdfast.wire.frames import peer_pidfd
 
 if TYPE_CHECKING:
@@ -119,7 +120,7 @@ class Accepting:
         self._pause = min(self._pause * 2, _LONGEST_PAUSE)
 
 
-class BoundOrigin(NamedTuple):
+class BoundOrigin(Struct, frozen=True):
     """The origin of a caller that is bound to a session."""
 
     session: str
@@ -128,7 +129,7 @@ class BoundOrigin(NamedTuple):
     """Whether it descends from a command that was judged, or that may be so."""
 
 
-class Caller(NamedTuple):
+class Caller(Struct, frozen=True):
     """The process that made a connection."""
 
     pid: int

@@ -17,11 +17,12 @@ import time
 import unicodedata
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, NamedTuple
+from typing import Any
 
 from holdfast import files, light_json
 from holdfast.daemon.core.log import note
 from holdfast.errors import BadValue, Denied, DiskFull
+from holdfast.records import Struct, asdict
 
 #: Seconds in which a link must be opened.
 KEY_TIME = 600.0
@@ -40,7 +41,7 @@ _FIRST_PAUSE, _LONGEST_PAUSE = 2.0, 900.0
 _MOST_ADDRESSES = 1000
 
 
-class PageKey(NamedTuple):
+class PageKey(Struct, frozen=True):
     """The hash of a one-time key, and what it gives."""
 
     key: str
@@ -48,7 +49,7 @@ class PageKey(NamedTuple):
     until: float
 
 
-class PageSession(NamedTuple):
+class PageSession(Struct, frozen=True):
     """The hashes of a cookie and of a secret that belong together. Tabs of one browser may share the cookie."""
 
     cookie: str
@@ -59,7 +60,7 @@ class PageSession(NamedTuple):
     by_password: bool = False
 
 
-class PagePassword(NamedTuple):
+class PagePassword(Struct, frozen=True):
     """The hash of a password, and what it was made with. Both are hexadecimal."""
 
     salt: str
@@ -106,7 +107,7 @@ class PasswordAttempts:
             self._recent.pop()
 
 
-class LoggedIn(NamedTuple):
+class LoggedIn(Struct, frozen=True):
     cookie: str
     secret: str
     session: PageSession
@@ -289,9 +290,9 @@ class PageAccess:
     async def _write(self) -> None:
         kept = {
             "instance": self._instance,
-            "password": self._password._asdict() if self._password is not None else None,
-            "keys": [one._asdict() for one in self._keys.values()],
-            "sessions": [one._asdict() for one in self._sessions.values()],
+            "password": asdict(self._password) if self._password is not None else None,
+            "keys": [asdict(one) for one in self._keys.values()],
+            "sessions": [asdict(one) for one in self._sessions.values()],
         }
         data = light_json.dumps(kept).encode()
         # It waits for the disk. Shielded: a client that disconnects leaves the file as the memory says.

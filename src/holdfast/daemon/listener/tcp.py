@@ -20,6 +20,7 @@ from holdfast.daemon.listener.accepting import Accepting
 from holdfast.errors import BadValue, HoldfastError, NotNow
 from holdfast.model.addresses import Address, parse_address, parse_any_address
 from holdfast.paths import Paths
+from holdfast.records import replace
 
 if TYPE_CHECKING:
     import ssl
@@ -125,7 +126,7 @@ class TcpListener:
         await self.load_tokens()
         sock = _bound(address)
         self._server = Accepting(sock, _BACKLOG, lambda: FirstBytes(self))
-        self.address = address._replace(port=sock.getsockname()[1])
+        self.address = replace(address, port=sock.getsockname()[1])
         note("http-open", at=self.address)
         return self.address
 
@@ -203,7 +204,7 @@ class TlsListener(TcpListener):
         await self._loopback.load_tokens()
         sock = _bound(address)
         self._server = Accepting(sock, _BACKLOG, lambda: FirstBytes(self), context)
-        self.address, self.names = address._replace(port=sock.getsockname()[1]), names
+        self.address, self.names = replace(address, port=sock.getsockname()[1]), names
         note("https-open", at=self.address)
 
 

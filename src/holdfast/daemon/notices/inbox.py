@@ -13,13 +13,13 @@ from contextlib import contextmanager, suppress
 from functools import partial
 from itertools import count, islice
 from operator import itemgetter
-from typing import Any, NamedTuple
+from typing import Any
 
 from holdfast.daemon.core.tasks import ChangeSignals, drop
 from holdfast.errors import DiskFull
 from holdfast.model.events import Event, Notice, StoredEvent, id_of, of_notice
 from holdfast.model.process import ProcessId
-from holdfast.records import replace
+from holdfast.records import Struct, replace
 from holdfast.store import rows
 from holdfast.store.replies import ReplyRecord
 from holdfast.store.store import Store
@@ -41,7 +41,7 @@ _SETTLED_WITHIN = 0.008
 _SETTLED_WITHIN_IF_RECORDED = 0.25
 
 
-class Acked(NamedTuple):
+class Acked(Struct, frozen=True):
     acked: list[str]
     """By this call."""
     known: list[str]
@@ -469,7 +469,7 @@ class Claims:
             self.remove(id_, holder)
 
 
-class _Wait(NamedTuple):
+class _Wait(Struct, frozen=True):
     session: str
     is_enough: bool
 

@@ -7,7 +7,6 @@ from collections.abc import Iterable
 
 from holdfast.daemon.core.context import Call, DaemonContext, Message
 from holdfast.daemon.streams.tails import tail_of
-from holdfast.model import notice_texts
 from holdfast.model.events import Notice, completion_key, ready_key
 from holdfast.model.process import ProcessId
 from holdfast.model.summaries import event_of, summary_of
@@ -81,6 +80,8 @@ async def keep_output(context: DaemonContext, process_id: ProcessId) -> None:
 
 
 def _object(notice: Notice) -> Message:
+    from holdfast.model import notice_texts
+
     fields: Message = notice.to_json()
     for_users = {"summary": summary_of(fields).line, "event": event_of(fields)}
     return {**fields, "source": "system", "text": notice_texts.text(fields), **for_users}

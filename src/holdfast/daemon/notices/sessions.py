@@ -7,13 +7,12 @@ import time
 from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
-from typing import NamedTuple
 
 from holdfast.daemon.core.registry import Registry
 from holdfast.daemon.notices.inbox import SessionInboxes
 from holdfast.model.events import Event, Notice
 from holdfast.model.process import HeldProcess, ProcessId
-from holdfast.records import replace
+from holdfast.records import Struct, replace
 from holdfast.store import rows
 from holdfast.store.store import Store
 
@@ -64,7 +63,7 @@ class Names:
             self._active[new] = max(at, self._active.get(new, at))
 
 
-class EndedSession(NamedTuple):
+class EndedSession(Struct, frozen=True):
     """What became of the processes and notices of an ended session."""
 
     passed: list[ProcessId]

@@ -11,7 +11,6 @@ from holdfast.daemon.core.context import DaemonContext
 from holdfast.daemon.core.log import note
 from holdfast.daemon.probes import marks
 from holdfast.daemon.probes.http import until_answered
-from holdfast.daemon.probes.log import until_matched
 from holdfast.daemon.probes.marks import is_same_run, settle, show_trouble
 from holdfast.daemon.probes.port import until_listening
 from holdfast.errors import HoldfastError
@@ -79,6 +78,8 @@ async def _probe(context: DaemonContext, process: HeldProcess) -> None:
     meta = process.meta
     report = partial(show_trouble, context, process)
     if meta.ready_log is not None:
+        from holdfast.daemon.probes.log import until_matched
+
         await until_matched(context, process, meta.ready_log)
     elif meta.ready_port is not None:
         await until_listening(context, process, meta.ready_port, report)

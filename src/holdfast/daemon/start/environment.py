@@ -14,7 +14,7 @@ import re
 import threading
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from itertools import chain
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from holdfast import light_json
 from holdfast.model.matches import MOST_LINES, WatchMatch
@@ -22,8 +22,10 @@ from holdfast.model.process import ProcessId
 from holdfast.places.base import ExecutionPlace
 from holdfast.records import replace
 from holdfast.secrets.environment import known_forms, masked_forms, secret_names
-from holdfast.secrets.redact import Forms, for_model
 from holdfast.settings import Settings
+
+if TYPE_CHECKING:
+    from holdfast.secrets.redact import Forms
 
 Environment = Mapping[str, str]
 
@@ -178,11 +180,15 @@ class KnownSecrets:
         ]
 
     def _masked(self, value: Any, session: str | None) -> Any:
+        from holdfast.secrets.redact import for_model
+
         forms = self._forms_now(session)
         return _each_text(value, lambda text: for_model(text, forms))
 
     def masked_text(self, text: str, session: str) -> str:
         """To be called in a thread."""
+        from holdfast.secrets.redact import for_model
+
         return for_model(text, self._forms_now(session)) if self.is_on else text
 
     def _forms_now(self, session: str | None = None) -> Forms:
@@ -196,6 +202,8 @@ class KnownSecrets:
             known = self._forms
             if session is not None:
                 known = {form: names for form, names in known.items() if session in map(self._resolve, names)}
+            from holdfast.secrets.redact import Forms
+
             return Forms.of([*known, *ours])
 
     def _remember(self, forms: Iterable[str], session: str) -> None:
@@ -228,6 +236,8 @@ class KnownSecrets:
 
 def left_out(names: tuple[str, ...]) -> str:
     """The note on a start. A name can be anything: one that looks like a secret is masked as well."""
+    from holdfast.secrets.redact import for_model
+
     shown = ", ".join(for_model(ascii(name)[1:-1][:80]) for name in names[:_MOST_NAMED])
     more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
     return f"left out of its environment as secrets: {shown}{more}; grant one by name (--env NAME, pass_env)"

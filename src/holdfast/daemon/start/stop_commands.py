@@ -14,7 +14,6 @@ from holdfast.model.lifecycle import Running, Stopping
 from holdfast.model.process import HeldProcess, ProcessId
 from holdfast.places.base import ExecutionPlace
 from holdfast.secrets.environment import known_forms
-from holdfast.secrets.redact import redact
 from holdfast.settings import Settings
 
 #: Characters of the output of a failed command that are logged, from its end.
@@ -80,4 +79,6 @@ class StopCommands:
                     helping.enter_context(self._ancestry.helping(pid, process))
 
             code, text = await place.run_helper(argv, {**spec, "env": env}, on_start)
+        from holdfast.secrets.redact import redact
+
         return code, text if code == 0 else await asyncio.to_thread(lambda: redact(text, known_forms(env)))

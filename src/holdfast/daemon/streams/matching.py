@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable
-from typing import NamedTuple
+from typing import TYPE_CHECKING
 
 from holdfast.daemon.core.context import DaemonContext, Message
 from holdfast.daemon.streams import output
 from holdfast.errors import BadValue
-from holdfast.logs import sweep
-from holdfast.logs.matcher import LogMatch, OnePattern, StreamMatcher
-from holdfast.logs.pattern import Pattern, compile_pattern
 from holdfast.model.process import HeldProcess, ProcessId
 from holdfast.ops.kinds import IntegerKind
 from holdfast.ops.processes import Wait
+from holdfast.records import Struct
+
+if TYPE_CHECKING:
+    from holdfast.logs.matcher import LogMatch
+    from holdfast.logs.pattern import Pattern
 
 _OFFSET = IntegerKind({})
 
@@ -22,7 +24,7 @@ _OFFSET = IntegerKind({})
 Searched = dict[ProcessId, Message | None]
 
 
-class MatchQuery(NamedTuple):
+class MatchQuery(Struct, frozen=True):
     pattern: Pattern
     #: Behind which byte a match has to end, for each stream of each process; as far as it was given.
     after: dict[ProcessId, dict[str, int]]
@@ -33,6 +35,8 @@ async def read(context: DaemonContext, ask: Wait, ids: list[ProcessId]) -> Match
     text, ignore_case = ask.match, ask.ignore_case
     if not text:
         raise BadValue("wait for what to match?", next="holdfast wait ID --until match --match RE")
+    from holdfast.logs.pattern import compile_pattern
+
     pattern = await context.read(lambda: compile_pattern(text, ignore_case=ignore_case))
     given = ask.after if isinstance(ask.after, dict) else dict.fromkeys(ids, ask.after)
     found = {process_id: _after(context, process_id, given.get(process_id)) for process_id in ids}
@@ -103,13 +107,16 @@ async def _first(context: DaemonContext, process_id: ProcessId, query: MatchQuer
 async def _in_stream(
     context: DaemonContext, process: HeldProcess, stream: str, pattern: Pattern, after: int
 ) -> Message | None:
+    from holdfast.logs.matcher import OnePattern, StreamMatcher
+    from holdfast.logs.sweep import next_match
+
     process = await output.until_started(context, process.id) or process
     log = await context.read(context.place_of(process).log, process.id, stream)
     try:
         matcher = await context.read(lambda: StreamMatcher.resume(OnePattern(pattern), log, after, repeats=True))
         is_over = process.has_ended
         while True:
-            match, is_end = await context.read(sweep.next_match, log, matcher)
+            match, is_end = await context.read(next_match, log, matcher)
             if match is None and is_end and is_over:
                 last = await context.read(lambda: next(matcher.finish(), None))
                 match = None if last is None else matcher.shown(last)

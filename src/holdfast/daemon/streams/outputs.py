@@ -10,6 +10,7 @@ from holdfast.daemon.core.tasks import BackgroundTasks
 from holdfast.errors import HoldfastError
 from holdfast.model.process import ProcessId
 from holdfast.places.keeper_link import KeeperLink, Refused
+from holdfast.records import Struct
 
 
 class Reach(NamedTuple):
@@ -19,7 +20,7 @@ class Reach(NamedTuple):
     closed: bool
 
 
-class _StreamWaiter(NamedTuple):
+class _StreamWaiter(Struct, frozen=True):
     after: int
     reached: asyncio.Future[Reach]
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import NamedTuple
 
 from holdfast.daemon.core.context import DaemonContext
 from holdfast.model.process import HeldProcess
 from holdfast.model.text import TextView
 from holdfast.places.base import ExecutionPlace
+from holdfast.records import Struct
 
 #: Characters that are shown, and bytes that are read for them: a line may have been overwritten many times.
 SHOWN = 2000
@@ -22,7 +22,7 @@ _MOST_LAST_LINES = 5000
 Mask = Callable[[str], str]
 
 
-class Tail(NamedTuple):
+class Tail(Struct, frozen=True):
     text: str
     is_cut: bool
     """Whether something came before it."""

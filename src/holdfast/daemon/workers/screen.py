@@ -43,7 +43,7 @@ class ScreenWorker(Worker):
     def launch(self) -> WorkerLaunch:
         if self._library is None:
             raise Unsupported("there is no terminal emulator for screens", next=f"pip install {_PACKAGE}")
-        return WorkerLaunch(isolated("holdfast.screen", *self._library, *self._places, site=False))
+        return WorkerLaunch(isolated("holdfast.screen", self._library, library_version(), *self._places, site=False))
 
     async def ask(self, op: str, process_id: ProcessId, **arguments: object) -> Message:
         """Raises Unsupported without an emulator, ScreenBroken, else HoldfastError."""
@@ -73,13 +73,17 @@ class ScreenWorker(Worker):
         self._deaths.pop(process_id, None)
 
 
-def find_library() -> tuple[str, str] | None:
-    """Where the emulator's library is, and its version; None where it is not installed."""
+def find_library() -> str | None:
+    """Where the emulator's library is; None where it is not installed."""
     spec = importlib.util.find_spec(_PACKAGE)
     for directory in (spec.submodule_search_locations or ()) if spec is not None else ():
         path = os.path.join(directory, _LIBRARY)
         if os.path.exists(path):
-            from importlib.metadata import version
-
-            return path, version(_PACKAGE)
+            return path
     return None
+
+
+def library_version() -> str:
+    from importlib.metadata import version  # takes as long as twenty modules
+
+    return version(_PACKAGE)

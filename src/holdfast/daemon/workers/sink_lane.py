@@ -19,6 +19,7 @@ from holdfast.errors import HoldfastError
 from holdfast.model import sinks
 from holdfast.model.events import Event
 from holdfast.model.sinks import DeliveryState, Outgoing, SendResult, Settled, Sink
+from holdfast.records import asdict
 from holdfast.sinks.message import SinkMessage
 from holdfast.store import outbox
 from holdfast.store.store import Store
@@ -48,7 +49,7 @@ class SinkWorker(Worker):
     async def send(self, message: SinkMessage) -> SendResult:
         """What came of it. A sender that dies or hangs makes this a failure."""
         try:
-            return SendResult(**await self.request(message._asdict()))
+            return SendResult(**await self.request(asdict(message)))
         except WorkerDied as died:
             return SendResult(False, f"the sender {died}")
         except OSError as failed:

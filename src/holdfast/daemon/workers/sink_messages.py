@@ -16,6 +16,7 @@ from holdfast.model.events import Notice
 from holdfast.model.process import ProcessId
 from holdfast.model.sinks import Outgoing, Secret, SendResult, Sink
 from holdfast.model.summaries import Summary, summary_of
+from holdfast.records import replace
 from holdfast.sinks.message import SinkMessage
 from holdfast.store import outbox
 
@@ -55,7 +56,7 @@ async def _message(
     for name, secret in (("address", sink.address), ("secret", sink.secret)):
         if secret.env is not None and not variables.get(secret.env):
             return SendResult(False, f"the variable {secret.env} is not set where the daemon was started, nor at login")
-        message = message._replace(**_secret_field(name, secret, variables, context.paths.home))
+        message = replace(message, **_secret_field(name, secret, variables, context.paths.home))
     return message
 
 

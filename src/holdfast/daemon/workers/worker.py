@@ -19,10 +19,11 @@ import socket
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from holdfast.daemon.core.log import note
 from holdfast.errors import HoldfastError
+from holdfast.records import Struct
 from holdfast.wire.worker import CurrentRequest
 
 Message = dict[str, Any]
@@ -54,7 +55,7 @@ class WorkerDied(Exception):
         self.is_blamed = is_blamed
 
 
-class WorkerLaunch(NamedTuple):
+class WorkerLaunch(Struct, frozen=True):
     """How a process is started: arguments of the interpreter, descriptors to inherit (closed here afterwards)."""
 
     arguments: Sequence[str]
