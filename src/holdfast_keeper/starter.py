@@ -10,6 +10,7 @@ import errno as errors
 import itertools
 import json
 import os
+import resource
 import time
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -29,6 +30,8 @@ Spec = dict[str, Any]
 
 #: A start is tried this often when its child, or the fork server, was killed.
 _TRIES = 5
+#: Descriptors that no start may take: for commands that run, requests, and the next daemon.
+_HEADROOM = 24
 _numbers = itertools.count(1)
 _BLANK = b" " * bundle.STATE_SIZE
 
@@ -140,6 +143,7 @@ class Starter:
         group = self._keeper.groups.make()
         attempt = _Attempt(request, launch, group, self._keeper.ready_holders())
         try:
+            _check_descriptors()
             launch.prepare(self._keeper.limits, group)
             failpoints.reach("start-prepared")
             self.forks.run(_child_request(attempt), lambda answer: self._settle(attempt, answer))
@@ -218,6 +222,15 @@ class Starter:
             self._keeper.sweep_groups_later()
 
 
+def _check_descriptors() -> None:
+    """Raises OSError where a start would leave too few descriptors for commands that run and for the next daemon."""
+    limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    lowest = os.dup(0)
+    os.close(lowest)
+    if lowest >= limit - _HEADROOM:  # all below it are open
+        raise OSError(errors.EMFILE, os.strerror(errors.EMFILE))
+
+
 def _child_request(attempt: _Attempt) -> ChildRequest:
     launch = attempt.launch
     return ChildRequest(
@@ -251,6 +264,8 @@ def _describe(stage: str, errno: int | None, message: str, request: StartRequest
     spec, program = request.spec, request.program.name
     if errno is not None and is_disk_full(OSError(errno, message)):
         return "disk_full", f"the disk cannot be written, so no process can be started: {message}"
+    if errno in (errors.EMFILE, errors.ENFILE):
+        return "file_limit", f"no process can be started at the limit of open files of the keeper (pid {os.getpid()})"
     if stage == "sandbox":
         return "no_sandbox", f"{program}: cannot run in a sandbox: {message}"
     if stage == "cwd":
