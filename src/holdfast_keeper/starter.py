@@ -10,7 +10,6 @@ import errno as errors
 import itertools
 import json
 import os
-import resource
 import time
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -31,7 +30,7 @@ Spec = dict[str, Any]
 #: A start is tried this often when its child, or the fork server, was killed.
 _TRIES = 5
 #: Descriptors that no start may take: for commands that run, requests, and the next daemon.
-_HEADROOM = 24
+_HEADROOM = 16
 _numbers = itertools.count(1)
 _BLANK = b" " * bundle.STATE_SIZE
 
@@ -224,11 +223,13 @@ class Starter:
 
 def _check_descriptors() -> None:
     """Raises OSError where a start would leave too few descriptors for commands that run and for the next daemon."""
-    limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-    lowest = os.dup(0)
-    os.close(lowest)
-    if lowest >= limit - _HEADROOM:  # all below it are open
-        raise OSError(errors.EMFILE, os.strerror(errors.EMFILE))
+    opened: list[int] = []
+    try:
+        for _ in range(_HEADROOM):
+            opened.append(os.dup(2))
+    finally:
+        for fd in opened:
+            os.close(fd)
 
 
 def _child_request(attempt: _Attempt) -> ChildRequest:

@@ -29,13 +29,16 @@ def is_reached(failed: OSError) -> bool:
 
 def shortage() -> OSError | None:
     """Why no further client is to be served now; None where enough descriptors are left."""
+    opened: list[int] = []
     try:
-        lowest = os.open("/", os.O_PATH | os.O_CLOEXEC)
+        for _ in range(_HEADROOM):
+            opened.append(os.dup(2))
+        return None
     except OSError as failed:
         return failed if is_reached(failed) else None
-    os.close(lowest)
-    is_near = lowest >= resource.getrlimit(resource.RLIMIT_NOFILE)[0] - _HEADROOM  # all below it are open
-    return OSError(errno.EMFILE, os.strerror(errno.EMFILE)) if is_near else None
+    finally:
+        for fd in opened:
+            os.close(fd)
 
 
 def error(failed: OSError) -> Unreachable:
