@@ -7,6 +7,7 @@ import http.client
 import json
 import os
 import resource
+import signal
 import socket
 import time
 from collections.abc import Iterator
@@ -17,6 +18,7 @@ import pytest
 from holdfast.client.sync import Client, connect
 from holdfast.errors import LimitReached, Unreachable
 from holdfast.http.responses import problem
+from tests.chaos import parts
 from tests.daemon.acting import kill_daemon, log_text
 from tests.support import eventually, is_alive, never, run_cli
 
@@ -175,6 +177,33 @@ def test_an_end_that_a_keeper_without_descriptors_sees_is_recorded_later(home: P
         peer.close()
     assert hf.wait(process.id).exit_code == 3
     assert int(hf.status()["keeper_pid"]) == keeper
+
+
+def test_a_prompt_that_comes_without_descriptors_is_seen_later(home: Path, hf: Client) -> None:
+    go = home / "go"
+    process = hf.run(f"until [ -e {go} ]; do sleep 0.01; done; printf 'Continue? '; read answer", stdin=True)
+    with file_limit(pid_of(hf), 0):
+        go.touch()
+        never(lambda: "task-failed" in log_text(home))
+    assert eventually(lambda: hf.inspect(process.id).needs_input)["prompt"] == "Continue? "
+
+
+def test_a_terminal_answers_queries_again_after_a_time_without_descriptors(home: Path, hf: Client) -> None:
+    go, again = home / "go", home / "again"
+    until = "until [ -e {} ]; do sleep 0.01; done; ".format
+    ask = "printf '\\033[6n'; head -c 6 | od -An -c"
+    process = hf.run(f"stty raw -echo; echo first; {until(go)}echo more; {until(again)}{ask}", pty=True)
+    eventually(lambda: "first" in hf.screen(process.id).text)
+    (worker,) = [
+        pid for pid in parts.find(str(home), "worker") if b"screen" in Path(f"/proc/{pid}/cmdline").read_bytes()
+    ]
+    with file_limit(pid_of(hf), 0):
+        os.kill(worker, signal.SIGKILL)
+        go.touch()
+        eventually(lambda: "worker-died" in log_text(home))
+        never(lambda: "task-failed" in log_text(home))
+    again.touch()
+    assert hf.wait(process.id, timeout=20).exit_code == 0
 
 
 @pytest.mark.full

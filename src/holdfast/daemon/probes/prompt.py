@@ -65,8 +65,8 @@ class _PromptWatch:
                 await self._judge(look.need)
                 pause = None if look.rests and look.need is None else prompts.pause(looks)
                 looks = 0 if await self._change(end, pause) else looks + 1
-            except (Refused, HoldfastError):
-                await asyncio.sleep(_TROUBLE_PAUSE)  # the keeper is away, and comes back
+            except (Refused, HoldfastError, OSError):  # the keeper is away, or the limit of open files is reached
+                await asyncio.sleep(_TROUBLE_PAUSE)
         await self._judge(None)  # where its input was closed
 
     def _goes_on(self) -> bool:
