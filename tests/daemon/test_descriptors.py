@@ -182,10 +182,12 @@ def test_an_end_that_a_keeper_without_descriptors_sees_is_recorded_later(home: P
 def test_a_prompt_that_comes_without_descriptors_is_seen_later(home: Path, hf: Client) -> None:
     go = home / "go"
     process = hf.run(f"until [ -e {go} ]; do sleep 0.01; done; printf 'Continue? '; read answer", stdin=True)
-    with file_limit(pid_of(hf), 0):
+    daemon = pid_of(hf)
+    eventually(lambda: any("pidfd" in os.readlink(fd) for fd in Path(f"/proc/{daemon}/fd").iterdir()))
+    with file_limit(daemon, 0):
         go.touch()
         never(lambda: "task-failed" in log_text(home))
-    assert eventually(lambda: hf.inspect(process.id).needs_input)["prompt"] == "Continue? "
+    assert eventually(lambda: hf.inspect(process.id).needs_input)["prompt"] == "Continue?"
 
 
 def test_a_terminal_answers_queries_again_after_a_time_without_descriptors(home: Path, hf: Client) -> None:
