@@ -212,8 +212,17 @@ def from_wire(error: dict[str, Any]) -> HoldfastError:
 
 
 #: Codes of the keeper that have another name here.
-_KEEPER_CODES = {"no_pty": "failed_start", "exists": "not_now", "ended": "not_now", "no_sandbox": "unsupported"}
-_KEEPER_NEXT = {"no_sandbox": "see docs/sandbox.md for what a sandbox needs"}
+_KEEPER_CODES = {
+    "no_pty": "failed_start",
+    "exists": "not_now",
+    "ended": "not_now",
+    "no_sandbox": "unsupported",
+    "file_limit": "limit_reached",
+}
+_KEEPER_NEXT = {
+    "no_sandbox": "see docs/sandbox.md for what a sandbox needs",
+    "file_limit": "holdfast kill ID, or raise the limit: prlimit --pid PID --nofile=NUMBER",
+}
 
 
 def from_keeper(code: str, message: str) -> HoldfastError:

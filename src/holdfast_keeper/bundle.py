@@ -324,9 +324,9 @@ class KeeperDir:
 
     def write_settings(self, settings: dict[str, Any]) -> None:
         path = f"{self.path}/{SETTINGS}"
-        if settings == self.read_settings():
-            return
         try:
+            if settings == self.read_settings():
+                return
             with open(f"{path}.new", "w") as file:
                 json.dump(settings, file)
             os.replace(f"{path}.new", path)

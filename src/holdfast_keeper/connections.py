@@ -15,6 +15,7 @@ them, even if sender and receiver die before it is read.
 
 from __future__ import annotations
 
+import errno
 import heapq
 import json
 import os
@@ -27,7 +28,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from holdfast_keeper import protocol
+from holdfast_keeper import log, protocol
 
 READ = select.EPOLLIN
 WRITE = select.EPOLLOUT
@@ -43,6 +44,10 @@ _MOST_UNREAD = 64 << 20
 _MOST_READ = 1 << 16
 _HEADER_SIZE = 1 << 14
 _CONTROL_SIZE = socket.CMSG_LEN(16 * 4)
+#: At the limit of open files: before what failed is done again.
+_SHORT_PAUSE = 0.5
+#: Failures that are closer together belong to one episode: it is logged once.
+EPISODE = 60.0
 
 
 class Timer:
@@ -71,7 +76,10 @@ class _Watched(NamedTuple):
 
 
 class Loop:
-    """Handlers run one after the other and must not wait. `stop` ends `run` after the current round."""
+    """Handlers run one after the other and must not wait. `stop` ends `run` after the current round.
+
+    What is due, or was left for an idle moment, is done again a little later if it fails at the limit of open files.
+    """
 
     def __init__(self) -> None:
         self._epoll = select.epoll()
@@ -80,6 +88,7 @@ class Loop:
         self._timers: list[Timer] = []
         self._idle: deque[Due] = deque()
         self._running = True
+        self._short_at = float("-inf")
 
     def watch(self, fd: int, mask: int, ready: Ready) -> None:
         """Call `ready(events)` when the descriptor is ready. A second call replaces mask and handler."""
@@ -117,7 +126,7 @@ class Loop:
                     watched.ready(mask)
             self._fire_timers()
             if not events and self._idle:
-                self._idle.popleft()()
+                self._fire(Timer(0.0, self._idle.popleft()))
 
     def close(self) -> None:
         self._epoll.close()
@@ -132,7 +141,20 @@ class Loop:
     def _fire_timers(self) -> None:
         now = time.monotonic()
         while self._timers and self._timers[0].due <= now:
-            heapq.heappop(self._timers).fire()
+            self._fire(heapq.heappop(self._timers))
+
+    def _fire(self, timer: Timer) -> None:
+        try:
+            timer.fire()
+        except OSError as failed:
+            if failed.errno not in (errno.EMFILE, errno.ENFILE):
+                raise
+            now = time.monotonic()
+            if now - self._short_at > EPISODE:
+                log.write(f"keeper: what is due is tried again: {failed}")
+            self._short_at = now
+            timer.due = now + _SHORT_PAUSE
+            heapq.heappush(self._timers, timer)
 
 
 class Connection:

@@ -19,6 +19,7 @@ from holdfast_keeper import adopt, bundle, cgroups, failpoints, kernel, log, req
 from holdfast_keeper.bundle import KeeperDir
 from holdfast_keeper.cgroups import Groups, ProcessLimits
 from holdfast_keeper.connections import (
+    EPISODE,
     READ,
     Connection,
     Descriptors,
@@ -39,8 +40,6 @@ _ACCEPT_PAUSE = 0.5
 _DIRECTORY_PAUSE = 5.0
 #: A keeper without commands waits this long for the first `hello`.
 _HELLO_TIMEOUT = 5.0
-#: Failures of one kind that are closer together belong to one episode: it is logged once, and its pauses grow.
-_EPISODE = 60.0
 #: Before the next look whether a start is under way, which an upgrade waits for.
 _RENEW_PAUSE = 0.01
 #: The exit status of a keeper that makes way for a newer release. Not 0, after which the anchor exits, too.
@@ -198,14 +197,14 @@ class Keeper:
             run()
         except Exception as failed:  # noqa: BLE001 - one bad bundle must not end the keeper
             command = self.commands.get(process_id)
-            if command is None or time.monotonic() - command.failed_at > _EPISODE:
+            if command is None or time.monotonic() - command.failed_at > EPISODE:
                 log.write_traceback(f"keeper: {process_id}")
             if command is not None:
                 self._quarantine(command, f"{type(failed).__name__}: {failed}")
 
     def _quarantine(self, command: HeldCommand, why: str) -> None:
         """Leave the bundle alone until the next attempt, which comes after a pause that grows."""
-        if time.monotonic() - command.failed_at > _EPISODE:
+        if time.monotonic() - command.failed_at > EPISODE:
             command.retry_pause = 0.0
         command.quarantine, command.failed_at = why, time.monotonic()
         for fd in command.fds.values():
@@ -242,7 +241,7 @@ class Keeper:
         except BlockingIOError:
             return None
         except OSError as failed:
-            if time.monotonic() - self._refused_at > _EPISODE:
+            if time.monotonic() - self._refused_at > EPISODE:
                 log.write(f"keeper: cannot accept, and tries again: {failed}")
             self._refused_at = time.monotonic()
             for each in (self.dir.control, self.dir.fd_store):
@@ -273,7 +272,8 @@ class Keeper:
         def message(header: dict[str, Any], fds: list[int]) -> None:
             if header["op"] == "offer":
                 offered.add(header["id"])
-                adopt.accept_offer(self, header["id"], dict(zip(header["names"], fds, strict=True)), header.get("pid"))
+                offer = dict(zip(header["names"], fds, strict=False))  # at the limit of open files some do not arrive
+                adopt.accept_offer(self, header["id"], offer, header.get("pid"))
             elif header["op"] == "offered":
                 self._add_holder(holder, offered)
 

@@ -21,7 +21,11 @@ def write(line: str) -> None:
 
 
 def write_traceback(where: str) -> None:
-    """The traceback of the exception that is being handled."""
-    import traceback  # only when needed: it takes memory
-
-    write(f"{where}: {traceback.format_exc()}")
+    """The traceback of the exception that is being handled; at the limit of open files, the exception alone."""
+    handled = sys.exception()
+    try:
+        import traceback  # only when needed: it takes memory
+    except OSError:
+        write(f"{where}: {handled!r}")
+    else:
+        write(f"{where}: {''.join(traceback.format_exception(handled))}")

@@ -30,6 +30,8 @@ Spec = dict[str, Any]
 
 #: A start is tried this often when its child, or the fork server, was killed.
 _TRIES = 5
+#: Descriptors that no start may take: for commands that run, requests, and the next daemon.
+_HEADROOM = 16
 _numbers = itertools.count(1)
 _BLANK = b" " * bundle.STATE_SIZE
 
@@ -177,6 +179,11 @@ class Starter:
             attempt.launch.started()
 
     def _attempt(self, request: StartRequest) -> None:
+        try:
+            _check_descriptors()
+        except OSError as short:
+            _refuse(request, _describe("setup", short.errno, short.strerror, request))
+            return
         launch = self._launch(request)
         prepared = self._take_prepared() if request.before is None and not request.spec["pty"] else None
         group = self._keeper.groups.make() if prepared is None else prepared.group
@@ -288,6 +295,17 @@ def _new_pending() -> str:
     return bundle.pending(f"{os.getpid()}-{next(_numbers)}")
 
 
+def _check_descriptors() -> None:
+    """Raises OSError where a start would leave too few descriptors for commands that run and for the next daemon."""
+    opened: list[int] = []
+    try:
+        for _ in range(_HEADROOM):
+            opened.append(os.dup(2))
+    finally:
+        for fd in opened:
+            os.close(fd)
+
+
 def _child_request(attempt: _Attempt) -> ChildRequest:
     launch = attempt.launch
     return ChildRequest(
@@ -321,6 +339,8 @@ def _describe(stage: str, errno: int | None, message: str, request: StartRequest
     spec, program = request.spec, request.program.name
     if errno is not None and is_disk_full(OSError(errno, message)):
         return "disk_full", f"the disk cannot be written, so no process can be started: {message}"
+    if errno in (errors.EMFILE, errors.ENFILE):
+        return "file_limit", f"no process can be started at the limit of open files of the keeper (pid {os.getpid()})"
     if stage == "sandbox":
         return "no_sandbox", f"{program}: cannot run in a sandbox: {message}"
     if stage == "cwd":

@@ -47,6 +47,7 @@ def main() -> None:
         total["commands"] += verdict.children
         faults += len(verdict.faults)
         print(f"seed {seed}: {verdict}; refused: {dict(verdict.refused)}", flush=True)
+        print(f"so far: {total['kills']:,} of {arguments.kills:,} kills, {faults} faults", flush=True)
         for fault in verdict.faults:
             print(f"seed {seed}: FAULT: {fault}", flush=True)
         seed += 1

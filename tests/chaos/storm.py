@@ -47,6 +47,12 @@ _SESSIONS = ("ada", "bob", "eve")
 _JUDGE = "judge"
 #: How long everything may take to be whole again after what was done to it.
 _RECOVERY = 40.0
+#: A round that takes longer hangs: the storm ends with a fault.
+_LONGEST_ROUND = 150
+#: How long what is full, read-only or short of descriptors stays so.
+_SHORTEST_PHASE, _LONGEST_PHASE = 0.1, 0.6
+#: How many may be killed at once. Of those that hold descriptors, two at most.
+_VICTIMS = (1, 1, 2, 3, 5)
 #: The kernel keeps the exit status of a process that was reaped, for the holders of its pidfd.
 _STATUS_OUTLIVES_REAPING = (6, 15)
 
@@ -117,7 +123,8 @@ class Storm:
             for number in range(self.children):
                 self._start(commands.KINDS[number % len(commands.KINDS)], self.rounds * 0.3, 4000)
             for number in range(self.rounds):
-                self._round(number)
+                with _limited(_LONGEST_ROUND):
+                    self._round(number)
             return self._judge()
 
     def _round(self, number: int) -> None:
@@ -163,8 +170,8 @@ class Storm:
 
     @contextlib.contextmanager
     def _killing(self, spared: tuple[str, ...] = ()) -> Iterator[Callable[[], str]]:
-        """Kill one process or two at once, at some instant while the body runs."""
-        victims = self._victims(self._plan.choice((1, 1, 2)), spared)
+        """Kill processes of one role or more at once, at some instant while the body runs."""
+        victims = self._victims(self._plan.choice(_VICTIMS), spared)
         killed: list[int] = []
 
         def kill() -> None:
@@ -176,7 +183,7 @@ class Storm:
         yield lambda: f"killed {' and '.join(victims)}"
         timer.join()
         self.verdict.done["kills"] += sum(killed)
-        self.verdict.done["pairs"] += len(victims) == 2
+        self.verdict.done["at once with another"] += sum(killed) * (len(victims) > 1)
 
     def _find_all(self) -> dict[str, list[int]]:
         """The processes of each role."""
@@ -185,7 +192,9 @@ class Storm:
     def _victims(self, count: int, spared: tuple[str, ...]) -> list[str]:
         found = self._find_all()
         order = self._plan.sample(self.roles, len(self.roles))
-        victims = [role for role in order if found[role] and role not in spared][:count]
+        found_in_order = [role for role in order if found[role] and role not in spared]
+        holders = [role for role in found_in_order if role in parts.ROLES][:2]
+        victims = [role for role in found_in_order if role in holders or role not in parts.ROLES][:count]
         if {"keeper", "anchor"} <= {*victims, *spared} and not _status_outlives_reaping():
             victims = [role for role in victims if role != "anchor"]
         return victims
@@ -222,7 +231,7 @@ class Storm:
         with self._refusing():
             begin()
             try:
-                also = self._work_for(self._plan.uniform(0.1, 1.0))
+                also = self._work_for(self._plan.uniform(_SHORTEST_PHASE, _LONGEST_PHASE))
             finally:
                 end()
         return f"{kind}{also}"
@@ -231,7 +240,7 @@ class Storm:
         role = self._plan.choice(("daemon", "keeper"))
         pids = parts.find(self.home, role)
         before = {name: [parts.file_limit(pid) for pid in pids] for name, pids in parts.find_all(self.home).items()}
-        more = self._plan.choice((0, 1, 3, 8))
+        more = self._plan.choice((0, 1, 3, 8, 20, 40))
         self.verdict.done["descriptor phases"] += 1
         with self._refusing():
             for pid in pids:
@@ -239,7 +248,7 @@ class Storm:
                 if limit is not None:
                     parts.file_limit(pid, (parts.open_files(pid) + more, limit[1]))
             try:
-                also = self._work_for(self._plan.uniform(0.1, 1.0))
+                also = self._work_for(self._plan.uniform(_SHORTEST_PHASE, _LONGEST_PHASE))
             finally:
                 self._restore_limits(before)
         return f"{role} may open {more} more files{also}"
@@ -478,6 +487,22 @@ class Storm:
 
 def _connect(home: str, session: str) -> holdfast.Client:
     return holdfast.connect(session=session, home=home)
+
+
+@contextlib.contextmanager
+def _limited(seconds: int) -> Iterator[None]:
+    """Raises AssertionError in the main thread when the body takes longer."""
+
+    def end(*_: object) -> None:
+        raise AssertionError(f"nothing has gone on for {seconds} s")
+
+    before = signal.signal(signal.SIGALRM, end)
+    signal.alarm(seconds)
+    try:
+        yield
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, before)
 
 
 def _status_outlives_reaping() -> bool:

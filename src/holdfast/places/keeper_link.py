@@ -34,6 +34,8 @@ _SIGN_BUDGET = 5.0
 _HELLO, _SIGN = 0, -1
 _FIRST_PAUSE = 0.002
 _LONGEST_PAUSE = 1.0
+#: A connection that lasted for so many pauses did not end at once: the next pause is short again.
+_STEADY = 10
 
 #: Of the descriptor channel.
 _HEADER_SIZE = 4096
@@ -194,7 +196,7 @@ class KeeperLink:
                     finally:
                         connection.close()
                     self._note("keeper-lost")
-                    if time.monotonic() - began > _LONGEST_PAUSE:
+                    if time.monotonic() - began > min(pause * _STEADY, _LONGEST_PAUSE):
                         pause = _FIRST_PAUSE
                     else:  # not at full speed, where each connection ends at once
                         self._lost()

@@ -8,17 +8,17 @@ made, from what the kernel says.
 from __future__ import annotations
 
 import asyncio
-import errno
 import os
 import select
 import socket
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
 from holdfast.daemon.core.log import note
 from holdfast.daemon.core.registry import Registry
+from holdfast.daemon.listener import file_limit
 from holdfast.model.lifecycle import Requested
 from holdfast.model.process import HeldProcess, ProcessId
 from holdfast.places.base import ExecutionPlace, ProcessInfo
@@ -30,8 +30,10 @@ if TYPE_CHECKING:
 
 #: Accepted in one turn of the loop, so that a burst of connections delays no one else for long.
 _AT_ONCE = 32
-_FIRST_PAUSE = 0.05
-_LONGEST_PAUSE = 1.0
+#: At the limit of open files: before clients are refused. Some files may be closed meanwhile.
+_PAUSE = 0.05
+#: Of the first bytes of a client that is refused.
+_FIRST_BYTES = 64 << 10
 #: With TLS: handshakes at once, beyond which connections are closed, and the time that each may take.
 _MOST_HANDSHAKES = 200
 _HANDSHAKE_TIMEOUT = 10.0
@@ -48,8 +50,9 @@ _OUTER = "HOLDFAST_OUTER_ID"
 class Accepting:
     """Accepts the connections of a listening socket until `close`, which closes that socket, not the connections.
 
-    At the limit of open files it pauses, logs that once, and goes on by itself. asyncio's own servers log a traceback
-    for each place in their backlog then.
+    Near the limit of open files it logs that once, and accepts each client only to send it the error; at the limit
+    itself by a descriptor that is reserved for this. A client that has sent nothing yet is closed without a reply, and
+    so is one with TLS.
     """
 
     def __init__(
@@ -63,7 +66,7 @@ class Accepting:
         self._protocol = protocol
         self._tls = tls
         self._loop = asyncio.get_running_loop()
-        self._pause = _FIRST_PAUSE
+        self._reserved = _reserve()
         self._failed_at = float("-inf")
         self._timer: asyncio.TimerHandle | None = None
         self._tasks: set[asyncio.Task[object]] = set()
@@ -77,19 +80,34 @@ class Accepting:
         if self._listener.fileno() >= 0:
             self._loop.remove_reader(self._listener.fileno())
             self._listener.close()
+        if self._reserved is not None:
+            os.close(self._reserved)
+            self._reserved = None
 
     def _resume(self) -> None:
         self._timer = None
         self._loop.add_reader(self._listener.fileno(), self._accept)
 
-    def _accept(self) -> None:
+    def _try_again(self) -> None:
+        self._resume()
+        self._accept(may_refuse=True)
+
+    def _accept(self, may_refuse: bool = False) -> None:
         for _ in range(_AT_ONCE):
+            short = file_limit.shortage()
             try:
+                if short is not None and may_refuse:
+                    self._refuse(short)
+                    continue
+                if short is not None:
+                    self._pause()
+                    return
                 accepted, _ = self._listener.accept()
             except (BlockingIOError, InterruptedError, ConnectionAbortedError):
                 return
             except OSError as failed:
-                self._back_off(failed)
+                self._log(failed)
+                self._pause()
                 return
             if self._tls is not None and len(self._tasks) >= _MOST_HANDSHAKES:
                 accepted.close()
@@ -108,16 +126,39 @@ class Accepting:
         except OSError:
             accepted.close()  # the client has gone
 
-    def _back_off(self, failed: OSError) -> None:
-        """Clients that are connected are served meanwhile, and those that wait keep their place in the backlog."""
+    def _pause(self) -> None:
+        """Clients that are connected are served meanwhile."""
+        self._loop.remove_reader(self._listener.fileno())
+        self._timer = self._loop.call_later(_PAUSE, self._try_again)
+
+    def _refuse(self, short: OSError) -> None:
+        """Send the error to the next client. Raises OSError where there is none, or no descriptor for it."""
+        if self._reserved is not None:
+            os.close(self._reserved)
+        try:
+            accepted, _ = self._listener.accept()
+            self._log(short)
+            with suppress(OSError), accepted:
+                accepted.setblocking(False)
+                if self._tls is None:
+                    accepted.send(file_limit.refusal(accepted.recv(_FIRST_BYTES), short))
+        finally:
+            self._reserved = _reserve()
+
+    def _log(self, failed: OSError) -> None:
         now = time.monotonic()
         if now - self._failed_at > _EPISODE:
-            self._pause = _FIRST_PAUSE
-            note("accept-failed", why=failed, next="it is tried again; end clients, or raise the limit of open files")
+            next_step = "new clients are refused: end some, or raise the limit of open files"
+            note("accept-failed", why=failed, next=next_step)
         self._failed_at = now
-        self._loop.remove_reader(self._listener.fileno())
-        self._timer = self._loop.call_later(self._pause, self._resume)
-        self._pause = min(self._pause * 2, _LONGEST_PAUSE)
+
+
+def _reserve() -> int | None:
+    """A descriptor that can be given up; None at the limit of open files."""
+    try:
+        return os.open("/", os.O_PATH | os.O_CLOEXEC)
+    except OSError:
+        return None
 
 
 class BoundOrigin(Struct, frozen=True):
@@ -159,10 +200,12 @@ class CallerAncestry:
         Free is a caller whose ancestors are known up to the first process of the machine, all of them outside. Raises
         OSError where the daemon has no descriptors left to find out: a free caller would be taken for an untraced one.
         """
-        was_short = _is_short_of_descriptors()
+        short = file_limit.shortage()
         origin = self._found(sock, pid)
-        if origin is not None and origin.session.startswith(_UNTRACED) and (was_short or _is_short_of_descriptors()):
-            raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+        if origin is not None and origin.session.startswith(_UNTRACED):
+            short = short or file_limit.shortage()
+            if short is not None:
+                raise short
         return origin
 
     def _found(self, sock: socket.socket, pid: int) -> BoundOrigin | None:
@@ -265,20 +308,6 @@ class CallerAncestry:
 def untraced() -> BoundOrigin:
     """For a caller that is dead, unreadable, or without a known line of ancestors: it sees and approves nothing."""
     return BoundOrigin(f"{_UNTRACED}{os.urandom(8).hex()}", is_judged=True)
-
-
-def _is_short_of_descriptors() -> bool:
-    """Whether fewer are left than it takes to trace a caller."""
-    opened: list[int] = []
-    try:
-        for _ in range(3):
-            opened.append(os.open("/", os.O_PATH | os.O_CLOEXEC))
-        return False
-    except OSError as failed:
-        return failed.errno in (errno.EMFILE, errno.ENFILE)
-    finally:
-        for fd in opened:
-            os.close(fd)
 
 
 def _name(group: str) -> str:

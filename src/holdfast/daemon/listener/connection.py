@@ -19,7 +19,7 @@ from holdfast.daemon.approvals.audit import note_operator
 from holdfast.daemon.core.context import Call, DaemonContext, Message
 from holdfast.daemon.core.log import note
 from holdfast.daemon.handlers import HANDLERS
-from holdfast.daemon.listener import scope
+from holdfast.daemon.listener import file_limit, scope
 from holdfast.daemon.listener.accepting import Caller
 from holdfast.errors import ApprovalRequired, BadValue, HoldfastError, NotNow, Unsupported
 from holdfast.ops.catalog import OPERATIONS
@@ -120,7 +120,9 @@ class PendingCall:
             return await answer(self._context, self.call, self._op, ask)
         except HoldfastError as error:
             return error
-        except Exception:  # noqa: BLE001 - a failing request must not end more than itself
+        except Exception as failed:  # noqa: BLE001 - a failing request must not end more than itself
+            if isinstance(failed, OSError) and file_limit.is_reached(failed):
+                return file_limit.error(failed)
             note("request-failed", op=self._op, why=traceback.format_exc())
             return HoldfastError(f"the daemon failed on {self._op}: see its log")
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, cast
 
 from holdfast.daemon.core.context import DaemonContext
 from holdfast.daemon.core.log import note
+from holdfast.daemon.listener import file_limit
 from holdfast.daemon.listener.accepting import Accepting, BoundOrigin, Caller, CallerAncestry
 from holdfast.daemon.listener.connection import SocketConnection
 from holdfast.daemon.listener.tcp import TcpListener
@@ -167,6 +168,7 @@ class ProtocolChooser(asyncio.Protocol):
         self._choose = choose
         self._transport: asyncio.Transport | None = None
         self._caller: Caller | None = None
+        self._failed: OSError | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
@@ -178,10 +180,13 @@ class ProtocolChooser(asyncio.Protocol):
             return
         try:
             self._caller = Caller(pid, self._ancestry.of(sock, pid))
-        except OSError:  # the limit of open files: the client tries again
-            self._transport.abort()
+        except OSError as failed:
+            self._failed = failed
 
     def data_received(self, data: bytes) -> None:
+        if self._transport is not None and self._failed is not None and not self._transport.is_closing():
+            self._transport.write(file_limit.refusal(data, self._failed))
+            self._transport.close()
         if self._transport is None or self._caller is None:
             return
         chosen = self._choose(self._transport, data, self._caller)

@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from holdfast.daemon.core.context import DaemonContext
 from holdfast.daemon.core.tasks import first_of
+from holdfast.daemon.listener import file_limit
 from holdfast.daemon.probes import marks
 from holdfast.daemon.probes.marks import is_same_run, settle
 from holdfast.errors import HoldfastError
@@ -65,8 +66,8 @@ class _PromptWatch:
                 await self._judge(look.need)
                 pause = None if look.rests and look.need is None else prompts.pause(looks)
                 looks = 0 if await self._change(end, pause) else looks + 1
-            except (Refused, HoldfastError):
-                await asyncio.sleep(_TROUBLE_PAUSE)  # the keeper is away, and comes back
+            except (Refused, HoldfastError, OSError):  # the keeper is away, or the limit of open files is reached
+                await asyncio.sleep(_TROUBLE_PAUSE)
         await self._judge(None)  # where its input was closed
 
     def _goes_on(self) -> bool:
@@ -93,13 +94,14 @@ class _PromptWatch:
 
     async def _look(self, end: int) -> _Look:
         self._typed.clear()
+        is_short = file_limit.shortage() is not None  # then too little is known of it
         found = await self._place.input_state(self._process)
         if found is None:
             return _Look(None, rests=False)
         text, begin = await self._context.read(self._tail, end)
         is_secret = found.terminal is not None and not found.terminal.echo
         if not prompts.asks(found.terminal, found.reader, text.rpartition("\n")[2]):
-            return _Look(None, prompts.rests(*found))
+            return _Look(None, prompts.rests(*found) and not is_short)
         mask = partial(self._context.secrets.masked_text, session=self._process.meta.session)
         shown = await asyncio.to_thread(prompts.prompt_of, text, mask)
         # Where typing is echoed, the line of the prompt grows: the prompt is identified by where that line begins.

@@ -57,6 +57,6 @@ async def _sample(context: DaemonContext, process: HeldProcess) -> ActivitySampl
     """How much the run wrote and worked up to now; None when that is unknown."""
     try:
         done = await context.place_of(process).activity(process)
-    except (Refused, Unreachable):
+    except (Refused, Unreachable, OSError):
         return None
     return ActivitySample(time.monotonic(), *done)

@@ -151,7 +151,8 @@ class ProcessScreens:
 
     async def _follow(self, process: HeldProcess) -> None:
         process_id = process.id
-        await self._worker.warm()
+        with contextlib.suppress(OSError):  # it is started when there is something to draw
+            await self._worker.warm()
         terminal = await self._terminal(process)
         if terminal.marks.attached is not None and not terminal.attached:
             terminal.attached += 1
@@ -167,7 +168,10 @@ class ProcessScreens:
             except (ScreenBroken, Unsupported) as failed:
                 note("screen-broken", process=process_id, why=failed.message)
                 return
-            except HoldfastError:  # the keeper is away, or a disk is full
+            except (
+                HoldfastError,
+                OSError,
+            ):  # the keeper is away, a disk is full, or the limit of open files is reached
                 await asyncio.sleep(_RETRY_PAUSE)
                 continue
             await asyncio.sleep(_FLOOD_PAUSE if seen - at > _FLOOD else _PAUSE)
