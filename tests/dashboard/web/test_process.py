@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import signal
+import time
 from itertools import pairwise
 from pathlib import Path
 
@@ -94,6 +95,24 @@ def test_colours_are_shown_and_copied_text_is_clean(tab: Page) -> None:
     expect(tab.locator(".log-row").first).to_contain_text("␛[31mred")
 
 
+def test_the_timeline_leads_to_the_lines_of_that_time(tab: Page, tmp_path: Path) -> None:
+    go_on = tmp_path / "go"
+    command = f"seq 1 5000; until [ -e {go_on} ]; do sleep 0.01; done; echo last; exit 3"
+    process = start(command, "--watch-regex", "^5000$", "--name", "timed")
+    go(tab, f"/processes/{process}/timeline")
+    expect(tab.locator(".timeline-type", has_text="matched")).to_be_visible()
+    time.sleep(0.3)  # times of lines are exact to 100 ms
+    go_on.touch()
+    entry = tab.locator(".timeline li", has=tab.locator(".timeline-type", has_text="ended"))
+    expect(entry).to_contain_text("exited, exit code 3")
+    entry.get_by_role("button", name="in the log").click()
+    expect(tab.locator(".log-row.is-marked .log-text")).to_have_text("last")
+    tab.go_back()
+    entry = tab.locator(".timeline li", has=tab.locator(".timeline-type", has_text="matched"))
+    entry.get_by_role("button", name="in the log").click()
+    expect(tab.locator(".log-row.is-marked .log-text")).to_have_text("5000")
+
+
 def test_a_flood_is_followed_without_reading_all_of_it(tab: Page) -> None:
     process = start("seq 1 3000000; sleep 1000", "--name", "flood")
     go(tab, f"/processes/{process}/log")
@@ -140,6 +159,14 @@ def test_a_page_that_attaches_late_sends_the_keys_that_the_program_chose(tab: Pa
         ".dispatchEvent(new ClipboardEvent('paste', {clipboardData: data, bubbles: true})); }"
     )
     expect(text).to_contain_text("033   [   2   0   0   ~   x 033   [   2   0   1   ~")
+    run_cli("kill", process)
+
+
+def test_the_log_of_a_terminal_leads_to_its_screen(tab: Page) -> None:
+    process = start("printf 'one\\rtwo'; exec cat", "-t")
+    go(tab, f"/processes/{process}/log")
+    tab.get_by_role("link", name="Screen").click()
+    expect(tab.get_by_label("Screen as text")).to_contain_text("two")
     run_cli("kill", process)
 
 

@@ -34,6 +34,16 @@ def test_a_process_is_started_with_the_form(tab: Page) -> None:
     assert inspect("formed")["session"] == "chat-1"
 
 
+def test_a_process_that_waits_says_for_which_and_counts(tab: Page) -> None:
+    first = start("sleep 1000", "--name", "first")
+    later = start("true", "--after", "first")
+    go(tab, "/processes")
+    expect(tab.locator(row(later))).to_contain_text("after first")
+    everything = tab.get_by_role("group", name="Show").get_by_role("button", name="All")
+    expect(everything).to_have_text(f"All {len(listed())}")
+    run_cli("kill", later, first)
+
+
 def test_an_error_of_the_form_is_shown_in_it(tab: Page) -> None:
     go(tab, "/processes?start=1")
     form = tab.get_by_role("dialog", name="Start a process")

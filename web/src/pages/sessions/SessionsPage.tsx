@@ -9,7 +9,7 @@ import { askText, confirm } from "../../components/confirm";
 import { useRead } from "../../components/useRead";
 import { onEvent, processes } from "../../feed/processes";
 import { useStore } from "../../feed/store";
-import { oneLine, plural } from "../../model/format";
+import { count, oneLine, plural } from "../../model/format";
 
 const SETTLE = 300;
 
@@ -64,7 +64,9 @@ export function SessionsPage(_: { rest: string[] }) {
               >
                 <span className="side-title">{oneLine(session.session)}</span>
                 <span className="muted">
-                  {session.running} running, {session.ended} ended
+                  {[session.running && `${count(session.running)} running`, session.ended && `${count(session.ended)} ended`]
+                    .filter(Boolean)
+                    .join(", ") || "no processes"}
                 </span>
                 {session.pending > 0 && (
                   <span className="badge badge-alert" title="Notifications that are not acknowledged">
@@ -176,7 +178,7 @@ function SessionPane({ session, changes, onChange }: SessionPaneProps) {
             <details>
               <summary>
                 <span className="notice-kind">{notice.kind}</span>
-                <span className="notice-summary">{oneLine(notice.summary)}</span>
+                <span className="notice-summary">{oneLine(notice.summary.replace(` [${name}]`, ""))}</span>
                 <span className="muted"><Ago time={notice.at} /></span>
               </summary>
               <pre className="command-block">{notice.text}</pre>

@@ -1,10 +1,10 @@
 import { useEffect, useMemo, useRef, useState } from "react";
 import type { Process } from "../../../api/types";
 import { useKeys } from "../../../app/keys";
-import { setQuery, usePlace } from "../../../app/router";
+import { processPath, setQuery, usePlace } from "../../../app/router";
 import { useReadOnly } from "../../../app/session_context";
 import { copy, sayError } from "../../../app/toasts";
-import { Failure } from "../../../components/basics";
+import { Failure, Link } from "../../../components/basics";
 import { Icon } from "../../../components/Icon";
 import { SendForm } from "../../../components/SendForm";
 import { count, size } from "../../../model/format";
@@ -143,7 +143,12 @@ function LogPane({ process, stream, at }: { process: Process; stream: string; at
           )}
           <button aria-pressed={isWrapped} onClick={toggleWrap}>Wrap</button>
           <button aria-pressed={showsTime} onClick={toggleTime}>Time</button>
-          <button aria-pressed={isRaw} onClick={() => setRaw(!isRaw)}>Raw</button>
+          <button aria-pressed={isRaw} title="Control characters as they were written" onClick={() => setRaw(!isRaw)}>Raw</button>
+          {process.pty && (
+            <Link className="button" title="What the terminal shows" to={`${processPath(process.id, "terminal")}?text=1`}>
+              Screen
+            </Link>
+          )}
           <button
             aria-label="Download"
             title="Download all of it"

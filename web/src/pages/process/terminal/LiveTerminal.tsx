@@ -1,6 +1,7 @@
 import { useEffect, useRef, useState } from "react";
 import { screen } from "../../../api/operations";
 import type { Process } from "../../../api/types";
+import { usePlace } from "../../../app/router";
 import { useReadOnly } from "../../../app/session_context";
 import { theme } from "../../../app/theme";
 import { Ago } from "../../../components/basics";
@@ -25,7 +26,7 @@ export function LiveTerminal({ process, onReplay }: LiveTerminalProps) {
   const [error, setError] = useState<string | null>(null);
   const [size, setSize] = useState({ cols: process.cols ?? 80, rows: process.rows ?? 24 });
   const [isFit, setFit] = useState(false);
-  const [showsText, setShowsText] = useState(false);
+  const [showsText, setShowsText] = useState(usePlace().query.has("text"));
   const [text, setText] = useState("");
   const [isTyping, setTyping] = useState(false);
   const readOnly = useReadOnly();
@@ -175,7 +176,7 @@ function LastTyped({ process }: { process: Process }) {
   if (typed === null) return null;
   return (
     <span className="muted terminal-typed">
-      · {typed.by} typed <Ago time={typed.at} />
+      {typed.by} typed <Ago time={typed.at} />
     </span>
   );
 }
