@@ -13,7 +13,7 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 import holdfast
-from tests.dashboard.web.browser import go, inspect, lines, open_tab, start
+from tests.dashboard.web.browser import go, inspect, lines, open_tab, row, start
 from tests.support import eventually, run_cli
 
 LINES = 1_000_000
@@ -52,9 +52,8 @@ def test_the_search_counts_and_leads_to_the_hits(tab: Page, long_log: str) -> No
     eventually(lambda: lines(tab)[0] == "1")
     tab.keyboard.press("/")
     tab.keyboard.type("needle")
-    expect(tab.locator(".find-count")).to_have_text("3 hits")
+    tab.keyboard.press("Enter")  # before the search has answered
     expect(tab.locator(".log-hit")).to_have_count(3)
-    tab.keyboard.press("Enter")
     expect(tab.locator(".find-count")).to_have_text("1 of 3 hits")
     tab.keyboard.press("Enter")
     eventually(lambda: "500000 needle" in lines(tab))
@@ -213,6 +212,22 @@ def test_a_reload_and_a_killed_daemon_lose_nothing(browser: Browser, tab: Page) 
     expect(tab.locator(".link-state")).to_have_count(0)
     late = start("sleep 1000", "--name", "after-the-kill")
     expect(tab.locator(f'.row[data-id="{late}"]')).to_contain_text("running")
+    run_cli("kill", process)
+
+
+def test_a_daemon_that_hangs_is_named_and_the_page_goes_on_after_it(tab: Page, instance: Path) -> None:
+    go(tab, "/approvals")
+    with holdfast.connect() as client:
+        pid = client.status()["pid"]
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        expect(tab.locator(".link-state")).to_contain_text("The daemon does not answer")
+    finally:
+        os.kill(pid, signal.SIGCONT)
+    expect(tab.locator(".link-state")).to_have_count(0)
+    process = start("sleep 1000", "--name", "later")
+    go(tab, "/processes")
+    expect(tab.locator(row(process))).to_contain_text("running")
     run_cli("kill", process)
 
 

@@ -47,6 +47,7 @@ export function DetailsTab({ process }: { process: Process }) {
         <Row label="Ready">{process.ready_at ? exact(process.ready_at) : process.ready_by ? `not yet, by ${process.ready_by}` : null}</Row>
         <Row label="Ended">{process.ended_at && exact(process.ended_at)}</Row>
         <Row label="Reason">{process.reason}</Row>
+        <Row label="CPU time">{process.cpu_seconds !== null && duration(process.cpu_seconds)}</Row>
         <Row label="Restart">{process.restarts ? `${process.restart}, ${process.restarts} so far` : process.restart}</Row>
         <Row label="Deadline">{process.deadline_at && exact(process.deadline_at)}</Row>
         <Row label="Trouble">{process.trouble ?? process.ready_trouble}</Row>
@@ -65,7 +66,6 @@ export function DetailsTab({ process }: { process: Process }) {
         <Row label="Notifies of">{process.notify && (ENDS[process.notify] ?? process.notify)}</Row>
         <Row label="Watches">{process.watch.length ? process.watch.join(", ") : null}</Row>
         <Row label="Limits">{process.limits && limitsOf(process.limits)}</Row>
-        <Row label="CPU time">{process.cpu_seconds !== null && duration(process.cpu_seconds)}</Row>
       </Section>
       <Section title="Environment that was set for it">
         {env.map(([name, value]) => (

@@ -65,7 +65,14 @@ function LogPane({ process, stream, at }: { process: Process; stream: string; at
     // eslint-disable-next-line react-hooks/exhaustive-deps
   }, [at]);
 
+  /** Asked for before the search had a hit: 1 or -1. */
+  const wanted = useRef(0);
+  useEffect(() => {
+    if (wanted.current && found?.hits.length) step(wanted.current);
+    // eslint-disable-next-line react-hooks/exhaustive-deps
+  }, [found]);
   const step = (by: number) => {
+    wanted.current = found?.hits.length ? 0 : by;
     if (!found?.hits.length) return;
     const { hits } = found;
     let next = current + by;
@@ -83,6 +90,7 @@ function LogPane({ process, stream, at }: { process: Process; stream: string; at
   };
   const closeFind = () => {
     setFinding(false);
+    wanted.current = 0;
     setCurrent(-1);
     clear();
   };
