@@ -169,6 +169,20 @@ def test_the_log_of_a_terminal_leads_to_its_screen(tab: Page) -> None:
     run_cli("kill", process)
 
 
+def test_text_in_a_terminal_is_found(tab: Page) -> None:
+    process = start("seq 1 200; exec cat", "-t")
+    eventually(lambda: "200" in run_cli("screen", process).stdout.decode())
+    go(tab, f"/processes/{process}/terminal")
+    expect(tab.get_by_label("Screen as text")).to_contain_text("200")
+    tab.get_by_role("button", name="Find").click()
+    tab.get_by_label("Find in the terminal").fill("no such text")
+    expect(tab.locator(".terminal-bar .find-count")).to_have_text("no hits")
+    tab.get_by_label("Find in the terminal").fill("199")
+    expect(tab.locator(".terminal-bar .find-count")).to_have_text("")
+    tab.keyboard.press("Escape")
+    run_cli("kill", process)
+
+
 def test_the_past_of_a_terminal_is_replayed(tab: Page) -> None:
     process = start("echo first; sleep 0.4; clear; echo second; sleep 1000", "-t", "--name", "past")
     eventually(lambda: b"second" in run_cli("screen", process).stdout)

@@ -10,6 +10,7 @@ import { useRead } from "../../components/useRead";
 import { onEvent, processes } from "../../feed/processes";
 import { useStore } from "../../feed/store";
 import { count, oneLine, plural } from "../../model/format";
+import { transferThem } from "../processes/actions";
 
 const SETTLE = 300;
 
@@ -159,6 +160,7 @@ function SessionPane({ session, changes, onChange }: SessionPaneProps) {
             Its processes
           </Link>
           {!readOnly && <button onClick={() => void rename()}>Rename …</button>}
+          {!readOnly && running.length > 0 && <button onClick={() => void transferThem(running)}>Transfer …</button>}
           {!readOnly && <button className="danger" onClick={() => void end()}>End …</button>}
         </span>
       </div>

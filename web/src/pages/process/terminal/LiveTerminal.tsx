@@ -7,6 +7,7 @@ import { theme } from "../../../app/theme";
 import { Ago } from "../../../components/basics";
 import { clientsOf, typedOf } from "../../../model/state";
 import { Attachment, restoring, type AttachState } from "./attach";
+import { TerminalFind } from "./TerminalFind";
 import type { Emulator } from "./xterm";
 
 const TEXT_INTERVAL = 400;
@@ -29,6 +30,7 @@ export function LiveTerminal({ process, onReplay }: LiveTerminalProps) {
   const [showsText, setShowsText] = useState(usePlace().query.has("text"));
   const [text, setText] = useState("");
   const [isTyping, setTyping] = useState(false);
+  const [isFinding, setFinding] = useState(false);
   const readOnly = useReadOnly();
   const isLive = process.status !== "ended";
 
@@ -120,6 +122,17 @@ export function LiveTerminal({ process, onReplay }: LiveTerminalProps) {
         </span>
         {state === "attached" && <LastTyped process={process} />}
         <span className="log-tools-end">
+          {isFinding ? (
+            <TerminalFind
+              emulator={emulator}
+              onClose={() => {
+                setFinding(false);
+                emulator.current?.terminal.focus();
+              }}
+            />
+          ) : (
+            <button onClick={() => setFinding(true)}>Find</button>
+          )}
           {state === "attached" && !readOnly && (
             <>
               <kbd title="Leaves the terminal; the program goes on">ctrl ] leaves</kbd>
