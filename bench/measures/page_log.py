@@ -6,7 +6,6 @@ import os
 import random
 import sys
 import time
-from pathlib import Path
 
 from playwright.sync_api import Page
 
@@ -16,6 +15,7 @@ from bench.instance import Instance
 from bench.run import Run
 from bench.series import Series, quantile
 from holdfast_keeper import bundle
+from tests.support import eventually
 
 #: Wheel turns after each jump, and their pixels.
 _TURNS, _TURN = 4, 2000
@@ -109,12 +109,13 @@ def _read(run: Run) -> list[Figure]:
 
 def _lengthen(instance: Instance, process: str, size: int) -> None:
     """Make the log of an ended process this long: its segments again and again, as links that take no space."""
-    directory = next(Path(instance.home).rglob(f"{process}/out.*")).parent
-    written = bundle.segments(str(directory), "out")
+    directory = f"{instance.home}/place/{bundle.DONE}/{process}"
+    eventually(lambda: os.path.isdir(directory))  # until then the segments move
+    written = bundle.segments(directory, "out")
     part = sum(segment.size for segment in written)
     for start in range(part, size, part):
         for segment in written:
-            os.link(segment.path, bundle.segment_path(str(directory), "out", start + segment.start))
+            os.link(segment.path, bundle.segment_path(directory, "out", start + segment.start))
 
 
 def _p95(name: str, values: list[float], must: float, aim: float) -> Figure:

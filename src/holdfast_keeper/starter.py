@@ -182,7 +182,7 @@ class Starter:
         try:
             _check_descriptors()
         except OSError as short:
-            _refuse(request, _describe("setup", short.errno, short.strerror, request))
+            _refuse(request, _describe("setup", short.errno, short.strerror or str(short), request))
             return
         launch = self._launch(request)
         prepared = self._take_prepared() if request.before is None and not request.spec["pty"] else None

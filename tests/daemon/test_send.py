@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sqlite3
 from base64 import b64encode
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -104,3 +106,15 @@ def test_a_pipe_has_no_size(hf: Client) -> None:
     process = hf.run("sleep 60")
     with pytest.raises(holdfast.NoTerminal):
         hf.resize(process.id, 80, 24)
+
+
+def test_who_typed_last_is_known_after_the_daemon_was_killed(hf: Client, home: Path) -> None:
+    process = hf.run("cat", pty=True)
+    assert process.typed is None
+    typed = hf.send(process.id, "x")["process"]["typed"]
+    assert typed["by"] == hf.session
+    with closing(sqlite3.connect(home / "store.db")) as store:
+        eventually(lambda: store.execute("SELECT 1 FROM processes WHERE marks LIKE '%\"by\":%'").fetchall())
+    kill_daemon(hf)
+    assert hf.inspect(process.id).typed == typed
+    hf.kill(process.id)

@@ -189,7 +189,7 @@ class ProcessAttributes:
     attached: list[Message]
     """The clients whose terminals show it now: by (their session; `dashboard` for a page), since."""
     typed: Message | None
-    """The last input: by, at. Null where none came since the daemon was started."""
+    """The last input: by, at (exact to a second). Null where none came yet."""
 
 
 class KillResultAttributes:

@@ -183,6 +183,13 @@ class Leftover(Struct, frozen=True):
     start: int
 
 
+class LastInput(Struct, frozen=True):
+    """The last input that a client sent."""
+
+    by: str
+    at: float
+
+
 class HeldProcess(Struct, frozen=True):
     """A process with its state. Immutable: a change makes a new object."""
 
@@ -212,6 +219,8 @@ class HeldProcess(Struct, frozen=True):
     cpu_seconds: float | None = None
     """Used until the end; that of a running process is measured on request."""
     peak_rss: int | None = None
+    typed: LastInput | None = None
+    """Exact to a second."""
     group: str | None = None
     """The cgroup of its tree, and the one that counts its memory: reported by the keeper, and not stored."""
     memory_group: str | None = None

@@ -88,7 +88,7 @@ class ProcessFields(Record):
     attached: list[Object] = field(
         help="The clients whose terminals show it now: by (their session; `dashboard` for a page), since."
     )
-    typed: Object | None = field(help="The last input: by, at. Null where none came since the daemon was started.")
+    typed: Object | None = field(help="The last input: by, at (exact to a second). Null where none came yet.")
 
 
 PROCESS_FIELDS = tuple(ProcessFields.FIELDS)

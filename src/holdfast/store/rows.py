@@ -11,7 +11,7 @@ from holdfast import light_json
 from holdfast.model import lifecycle
 from holdfast.model.events import BridgeOrigin, Event, Notice, StoredEvent
 from holdfast.model.lifecycle import Ended, Outcome, Restarting, State, StopRequest, reason
-from holdfast.model.process import HeldProcess, Leftover, Meta, ProcessId, StreamExtent
+from holdfast.model.process import HeldProcess, LastInput, Leftover, Meta, ProcessId, StreamExtent
 from holdfast.model.progress import Progress
 from holdfast.model.prompts import InputNeed
 from holdfast.model.readiness import Readiness
@@ -93,6 +93,7 @@ def from_row(row: Row) -> HeldProcess:
         trouble=marks.get("trouble"),
         cpu_seconds=marks.get("cpu_seconds"),
         peak_rss=marks.get("peak_rss"),
+        typed=LastInput(**marks["typed"]) if marks.get("typed") else None,
     )
 
 
@@ -124,6 +125,7 @@ def _marks(process: HeldProcess) -> dict[str, Any]:
         "trouble": process.trouble if process.pid is None or reason(process.state) == "lost" else None,
         "cpu_seconds": process.cpu_seconds,
         "peak_rss": process.peak_rss,
+        "typed": asdict(process.typed) if process.typed is not None else None,
     }
 
 

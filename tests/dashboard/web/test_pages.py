@@ -76,6 +76,12 @@ def test_a_process_is_transferred_and_its_session_renamed(tab: Page) -> None:
     tab.get_by_role("dialog").get_by_role("button", name="Rename").click()
     expect(tab.locator(".side-list")).to_contain_text("renamed")
     assert inspect(process)["session"] == "renamed"
+    tab.get_by_role("button", name="renamed").click()
+    tab.get_by_role("button", name="Transfer …").click()
+    tab.get_by_role("dialog").get_by_label("To the session").fill("elsewhere")
+    tab.get_by_role("dialog").get_by_role("button", name="Transfer").click()
+    expect(tab.locator(".side-list")).to_contain_text("elsewhere")
+    assert inspect(process)["session"] == "elsewhere"
 
 
 def test_events_come_by_their_pattern_and_stop_while_paused(tab: Page) -> None:

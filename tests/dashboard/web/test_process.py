@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import signal
+import time
 from itertools import pairwise
 from pathlib import Path
 
@@ -12,7 +13,7 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 import holdfast
-from tests.dashboard.web.browser import go, inspect, lines, open_tab, start
+from tests.dashboard.web.browser import go, inspect, lines, open_tab, row, start
 from tests.support import eventually, run_cli
 
 LINES = 1_000_000
@@ -51,9 +52,8 @@ def test_the_search_counts_and_leads_to_the_hits(tab: Page, long_log: str) -> No
     eventually(lambda: lines(tab)[0] == "1")
     tab.keyboard.press("/")
     tab.keyboard.type("needle")
-    expect(tab.locator(".find-count")).to_have_text("3 hits")
+    tab.keyboard.press("Enter")  # before the search has answered
     expect(tab.locator(".log-hit")).to_have_count(3)
-    tab.keyboard.press("Enter")
     expect(tab.locator(".find-count")).to_have_text("1 of 3 hits")
     tab.keyboard.press("Enter")
     eventually(lambda: "500000 needle" in lines(tab))
@@ -92,6 +92,24 @@ def test_colours_are_shown_and_copied_text_is_clean(tab: Page) -> None:
     ]
     tab.get_by_role("button", name="Raw").click()
     expect(tab.locator(".log-row").first).to_contain_text("␛[31mred")
+
+
+def test_the_timeline_leads_to_the_lines_of_that_time(tab: Page, tmp_path: Path) -> None:
+    go_on = tmp_path / "go"
+    command = f"seq 1 5000; until [ -e {go_on} ]; do sleep 0.01; done; echo last; exit 3"
+    process = start(command, "--watch-regex", "^5000$", "--name", "timed")
+    go(tab, f"/processes/{process}/timeline")
+    expect(tab.locator(".timeline-type", has_text="matched")).to_be_visible()
+    time.sleep(0.3)  # times of lines are exact to 100 ms
+    go_on.touch()
+    entry = tab.locator(".timeline li", has=tab.locator(".timeline-type", has_text="ended"))
+    expect(entry).to_contain_text("exited, exit code 3")
+    entry.get_by_role("button", name="in the log").click()
+    expect(tab.locator(".log-row.is-marked .log-text")).to_have_text("last")
+    tab.go_back()
+    entry = tab.locator(".timeline li", has=tab.locator(".timeline-type", has_text="matched"))
+    entry.get_by_role("button", name="in the log").click()
+    expect(tab.locator(".log-row.is-marked .log-text")).to_have_text("5000")
 
 
 def test_a_flood_is_followed_without_reading_all_of_it(tab: Page) -> None:
@@ -143,6 +161,28 @@ def test_a_page_that_attaches_late_sends_the_keys_that_the_program_chose(tab: Pa
     run_cli("kill", process)
 
 
+def test_the_log_of_a_terminal_leads_to_its_screen(tab: Page) -> None:
+    process = start("printf 'one\\rtwo'; exec cat", "-t")
+    go(tab, f"/processes/{process}/log")
+    tab.get_by_role("link", name="Screen").click()
+    expect(tab.get_by_label("Screen as text")).to_contain_text("two")
+    run_cli("kill", process)
+
+
+def test_text_in_a_terminal_is_found(tab: Page) -> None:
+    process = start("seq 1 200; exec cat", "-t")
+    eventually(lambda: "200" in run_cli("screen", process).stdout.decode())
+    go(tab, f"/processes/{process}/terminal")
+    expect(tab.get_by_label("Screen as text")).to_contain_text("200")
+    tab.get_by_role("button", name="Find").click()
+    tab.get_by_label("Find in the terminal").fill("no such text")
+    expect(tab.locator(".terminal-bar .find-count")).to_have_text("no hits")
+    tab.get_by_label("Find in the terminal").fill("199")
+    expect(tab.locator(".terminal-bar .find-count")).to_have_text("")
+    tab.keyboard.press("Escape")
+    run_cli("kill", process)
+
+
 def test_the_past_of_a_terminal_is_replayed(tab: Page) -> None:
     process = start("echo first; sleep 0.4; clear; echo second; sleep 1000", "-t", "--name", "past")
     eventually(lambda: b"second" in run_cli("screen", process).stdout)
@@ -186,6 +226,22 @@ def test_a_reload_and_a_killed_daemon_lose_nothing(browser: Browser, tab: Page) 
     expect(tab.locator(".link-state")).to_have_count(0)
     late = start("sleep 1000", "--name", "after-the-kill")
     expect(tab.locator(f'.row[data-id="{late}"]')).to_contain_text("running")
+    run_cli("kill", process)
+
+
+def test_a_daemon_that_hangs_is_named_and_the_page_goes_on_after_it(tab: Page, instance: Path) -> None:
+    go(tab, "/approvals")
+    with holdfast.connect() as client:
+        pid = client.status()["pid"]
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        expect(tab.locator(".link-state")).to_contain_text("The daemon does not answer")
+    finally:
+        os.kill(pid, signal.SIGCONT)
+    expect(tab.locator(".link-state")).to_have_count(0)
+    process = start("sleep 1000", "--name", "later")
+    go(tab, "/processes")
+    expect(tab.locator(row(process))).to_contain_text("running")
     run_cli("kill", process)
 
 

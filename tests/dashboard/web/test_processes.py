@@ -34,6 +34,16 @@ def test_a_process_is_started_with_the_form(tab: Page) -> None:
     assert inspect("formed")["session"] == "chat-1"
 
 
+def test_a_process_that_waits_says_for_which_and_counts(tab: Page) -> None:
+    first = start("sleep 1000", "--name", "first")
+    later = start("true", "--after", "first")
+    go(tab, "/processes")
+    expect(tab.locator(row(later))).to_contain_text("after first")
+    everything = tab.get_by_role("group", name="Show").get_by_role("button", name="All")
+    expect(everything).to_have_text(f"All {len(listed())}")
+    run_cli("kill", later, first)
+
+
 def test_an_error_of_the_form_is_shown_in_it(tab: Page) -> None:
     go(tab, "/processes?start=1")
     form = tab.get_by_role("dialog", name="Start a process")
@@ -50,7 +60,8 @@ def test_two_browsers_and_the_command_line_agree(browser: Browser, tab: Page) ->
     for one in (tab, other):
         go(one, "/processes")
         expect(one.locator(row(process))).to_contain_text("running")
-    tab.locator(row(process)).get_by_role("checkbox").click()
+    tab.locator(row(process)).get_by_role("checkbox").focus()
+    tab.keyboard.press("Space")
     tab.keyboard.press("x")
     tab.get_by_role("dialog").get_by_role("button", name="Kill").click()
     for one in (tab, other):
@@ -97,6 +108,7 @@ def test_a_row_is_drawn_again_only_when_its_process_changes(tab: Page) -> None:
     run_cli("wait", still)
     go(tab, "/processes?sort=name")
     expect(tab.locator(row(still))).to_contain_text("exit 3")
+    expect(tab.locator(row(busy))).to_contain_text("running")
     tab.evaluate(
         """ids => {
           window.__drawn = {};
@@ -133,6 +145,12 @@ def test_the_keyboard_filters_moves_and_opens(tab: Page) -> None:
     tab.keyboard.type("hay")
     tab.keyboard.press("Enter")
     expect(tab.get_by_role("heading", level=1)).to_contain_text("hay")
+    tab.keyboard.press("Escape")
+    for key in ("g", "Space", "j", "Space", "x"):
+        tab.keyboard.press(key)
+    expect(tab.get_by_role("dialog")).to_contain_text("Kill 2 processes?")
+    tab.keyboard.press("Escape")
+    tab.keyboard.press("Escape")
     tab.keyboard.press("?")
     expect(tab.get_by_role("dialog", name="Keyboard")).to_contain_text("kill")
     tab.keyboard.press("Escape")

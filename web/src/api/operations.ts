@@ -1,5 +1,5 @@
 /** The operations that pages use, one function each. */
-import { getJSON, postJSON, remove } from "./http";
+import { getJSON, postJSON, remove, request, withQuery } from "./http";
 import type {
   Agent,
   AgentLogEntry,
@@ -85,6 +85,13 @@ export const logPath = (id: string) => `${of(id)}/log`;
 export const attachPath = (id: string, from: number) => `${of(id)}/attach?from=${from}`;
 export const logTimes = (id: string, stream: string, from: number, upto: number | undefined, signal?: AbortSignal) =>
   getJSON<{ times: TimeEntry[]; known: boolean }>(`${of(id)}/log/times`, { stream, from, upto }, signal);
+/** The byte at which the last line begins that was written until then. */
+export const lineAtTime = async (id: string, time: number) => {
+  const answer = await request(withQuery(logPath(id), { to_time: time, lines: 1, bytes: 0, view: "raw" }), {
+    headers: { Accept: "application/octet-stream" },
+  });
+  return Number(answer.headers.get("holdfast-start") ?? 0);
+};
 export const castPath = (id: string) => `${of(id)}/cast`;
 export const processEvents = (id: string, signal?: AbortSignal) =>
   getJSON<{ events: HoldfastEvent[]; more: boolean }>(`${of(id)}/events`, { limit: 2000 }, signal);

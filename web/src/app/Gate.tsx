@@ -6,12 +6,20 @@ import { startApprovals } from "../feed/approvals";
 import { startFeed } from "../feed/processes";
 import { Copyable, Failure, Loading } from "../components/basics";
 import { App } from "./App";
+import { findPage } from "./pages";
 import { Toasts } from "./toasts";
 
-let started: Promise<DashboardSession> | null = null;
+const ignore = () => undefined;
+const first = findPage(location.pathname);
+
+/** Before anything is drawn: the session is asked for while the script of the page is loaded. */
+let started: Promise<DashboardSession> | null = begin();
+started.catch(ignore);
+first?.entry.load?.().catch(ignore);
 
 function begin(): Promise<DashboardSession> {
   return signIn().then((session) => {
+    first?.entry.prepare?.(first.rest).catch(ignore);
     startFeed();
     void import("../plugins/load").then(({ loadPlugins }) => loadPlugins());
     if (!session.read_only) startApprovals();

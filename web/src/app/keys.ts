@@ -26,7 +26,8 @@ export function nameOf(event: KeyboardEvent): string {
 const FIELDS = new Set(["INPUT", "TEXTAREA", "SELECT"]);
 
 function isField(target: EventTarget | null): boolean {
-  return target instanceof HTMLElement && (FIELDS.has(target.tagName) || target.isContentEditable);
+  if (!(target instanceof HTMLElement) || target.matches("[type=checkbox]")) return false;
+  return FIELDS.has(target.tagName) || target.isContentEditable;
 }
 
 addEventListener("keydown", (event) => {
@@ -36,9 +37,9 @@ addEventListener("keydown", (event) => {
   // The modal on top keeps the keys.
   const hasModal = document.querySelector("dialog[open]") !== null;
   if (hasModal && name !== "ctrl-k") return;
-  // Enter and space belong to the control that has the focus.
-  const onControl = event.target instanceof HTMLElement && event.target.closest("button, a, summary, [role=tab]");
-  if (onControl && (name === "enter" || name === "space")) return;
+  // Enter and space belong to the control that has the focus; space does nothing to a link.
+  const controls = { enter: "button, a, summary, [role=tab]", space: "button, summary, input, [role=tab]" }[name];
+  if (controls && event.target instanceof HTMLElement && event.target.closest(controls)) return;
   for (const layer of [...layers].reverse()) {
     const found = layer.current.bindings.find((binding) => binding.key === name && (!inField || binding.inFields));
     if (found) {

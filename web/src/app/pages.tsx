@@ -1,6 +1,8 @@
 /** Every page: its path, its label and its component. Extensions add rows, replace components and hide rows. */
 import { lazy, type ComponentType } from "react";
+import { readProcess } from "../api/operations";
 import type { IconName } from "../components/Icon";
+import { put } from "../feed/processes";
 import { Store, useStore } from "../feed/store";
 import { ProcessesPage } from "../pages/processes/ProcessesPage";
 
@@ -10,14 +12,20 @@ export interface PageEntry {
   path: string;
   label: string;
   component: ComponentType<{ rest: string[] }>;
+  /** Loads its script. */
+  load?: () => Promise<unknown>;
+  /** Reads what it shows first, while the rest of the page is drawn. */
+  prepare?: (rest: string[]) => Promise<unknown>;
   icon?: IconName;
   /** The key after `g` that opens it. */
   key?: string;
   isHidden?: boolean;
 }
 
-const page = <T extends string>(load: () => Promise<Record<T, ComponentType<{ rest: string[] }>>>, name: T) =>
-  lazy(async () => ({ default: (await load())[name] }));
+const page = <T extends string>(load: () => Promise<Record<T, ComponentType<{ rest: string[] }>>>, name: T) => ({
+  component: lazy(async () => ({ default: (await load())[name] })),
+  load,
+});
 
 const chat = page(() => import("../pages/chat/ChatPage"), "ChatPage");
 
@@ -27,55 +35,56 @@ export const PAGES: PageEntry[] = [
     name: "process",
     path: "/processes/*",
     label: "Process",
-    component: page(() => import("../pages/process/ProcessPage"), "ProcessPage"),
+    ...page(() => import("../pages/process/ProcessPage"), "ProcessPage"),
+    prepare: ([id = ""]) => readProcess(id).then(put),
     isHidden: true,
   },
   {
     name: "chat",
     path: "/chat",
     label: "Chat",
-    component: chat,
+    ...chat,
     icon: "chat",
   },
-  { name: "chat", path: "/chat/*", label: "Chat", component: chat, isHidden: true },
+  { name: "chat", path: "/chat/*", label: "Chat", ...chat, isHidden: true },
   {
     name: "approvals",
     path: "/approvals",
     label: "Approvals",
-    component: page(() => import("../pages/approvals/ApprovalsPage"), "ApprovalsPage"),
+    ...page(() => import("../pages/approvals/ApprovalsPage"), "ApprovalsPage"),
     icon: "approval",
   },
   {
     name: "sessions",
     path: "/sessions",
     label: "Sessions",
-    component: page(() => import("../pages/sessions/SessionsPage"), "SessionsPage"),
+    ...page(() => import("../pages/sessions/SessionsPage"), "SessionsPage"),
     icon: "sessions",
   },
   {
     name: "events",
     path: "/events",
     label: "Events",
-    component: page(() => import("../pages/events/EventsPage"), "EventsPage"),
+    ...page(() => import("../pages/events/EventsPage"), "EventsPage"),
     icon: "events",
   },
   {
     name: "projects",
     path: "/projects",
     label: "Projects",
-    component: page(() => import("../pages/projects/ProjectsPage"), "ProjectsPage"),
+    ...page(() => import("../pages/projects/ProjectsPage"), "ProjectsPage"),
   },
   {
     name: "backends",
     path: "/backends",
     label: "Backends",
-    component: page(() => import("../pages/backends/BackendsPage"), "BackendsPage"),
+    ...page(() => import("../pages/backends/BackendsPage"), "BackendsPage"),
   },
   {
     name: "settings",
     path: "/settings",
     label: "Settings",
-    component: page(() => import("../pages/settings/SettingsPage"), "SettingsPage"),
+    ...page(() => import("../pages/settings/SettingsPage"), "SettingsPage"),
   },
 ];
 

@@ -99,6 +99,7 @@ export function Dialog({ title, onClose, children, className = "" }: DialogProps
     const shown = dialog.current;
     const before = document.activeElement;
     shown?.showModal();
+    shown?.scrollTo(0, 0); // it may begin at the control that has the focus
     return () => {
       shown?.close();
       if (before instanceof HTMLElement) before.focus();

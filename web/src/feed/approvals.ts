@@ -46,7 +46,8 @@ export function settle(approval: Approval): void {
 }
 
 async function readStream(): Promise<void> {
-  const answer = await request("/api/v1/approvals", { headers: { Accept: "text/event-stream" } });
+  // It never ends: what the page shows first goes before it.
+  const answer = await request("/api/v1/approvals", { headers: { Accept: "text/event-stream" }, priority: "low" });
   shown.clear();
   // What was decided while the link was cut does not come again.
   const stale = new Set(pendingApprovals.get().map((approval) => approval.id));

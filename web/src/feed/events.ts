@@ -46,6 +46,17 @@ export class EventFeed {
     this.connect();
   }
 
+  /** The connection is dead, though the socket was not closed: opens another one. */
+  restart(): void {
+    const socket = this.socket;
+    if (socket === null || this.isStopped) return;
+    this.socket = null;
+    socket.onmessage = null;
+    socket.close();
+    this.handlers.closed();
+    this.timer = setTimeout(() => this.connect(), this.pause);
+  }
+
   private connect(): void {
     const asked = this.since;
     const socket = openSocket(eventsPath(this.pattern, asked));

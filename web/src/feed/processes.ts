@@ -18,6 +18,8 @@ const PATTERN =
   "process.ended process.removed process.match process.recovered process.transferred notification.* approval.* " +
   "session.* sink.* place.* daemon.* watch.*";
 const REFRESH_INTERVAL = 1000;
+/** The daemon has to answer that often, and in that time. */
+const CHECK_INTERVAL = 5000;
 /** Rows that come onto the screen are read after this time: while it is scrolled they are too many. */
 const SOON = 60;
 /** At most this many are read again in one request. */
@@ -69,10 +71,18 @@ const feed = new EventFeed(PATTERN, {
 export function startFeed(): void {
   feed.start();
   setInterval(() => void refresh(), REFRESH_INTERVAL);
+  setInterval(() => void check(), CHECK_INTERVAL);
+  addEventListener("offline", () => void check());
   addEventListener("online", () => feed.retry());
   document.addEventListener("visibilitychange", () => {
     if (!document.hidden) feed.retry();
   });
+}
+
+/** A network that is gone, or a daemon that hangs, closes no socket. */
+async function check(): Promise<void> {
+  if (document.hidden || link.get() !== "open") return;
+  await fetch("/livez", { cache: "no-store", signal: AbortSignal.timeout(CHECK_INTERVAL) }).catch(() => feed.restart());
 }
 
 export const reconnectNow = () => feed.retry();

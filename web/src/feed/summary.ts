@@ -10,6 +10,7 @@ const FAILURE_AGE = 1800;
 const KEY = "holdfast-dismissed";
 
 export interface Summary {
+  all: number;
   running: number;
   ended: number;
   failed: number;
@@ -19,7 +20,7 @@ export interface Summary {
   failures: Process[];
 }
 
-const empty: Summary = { running: 0, ended: 0, failed: 0, asks: [], stalled: [], failures: [] };
+const empty: Summary = { all: 0, running: 0, ended: 0, failed: 0, asks: [], stalled: [], failures: [] };
 export const summary = new Store<Summary>(empty);
 const dismissed = new Set<string>(JSON.parse(localStorage.getItem(KEY) ?? "[]") as string[]);
 
@@ -33,7 +34,7 @@ export function dismiss(failures: Process[]): void {
 }
 
 function summarise(): void {
-  const found: Summary = { running: 0, ended: 0, failed: 0, asks: [], stalled: [], failures: [] };
+  const found: Summary = { all: processes.get().all.size, running: 0, ended: 0, failed: 0, asks: [], stalled: [], failures: [] };
   const oldest = Date.now() / 1000 - FAILURE_AGE;
   for (const process of processes.get().all.values()) {
     if (process.status === "ended") found.ended += 1;

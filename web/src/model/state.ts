@@ -87,7 +87,7 @@ export const bornAt = (process: Process) => process.created_at ?? process.starte
 
 /** The clients whose terminals show it now. */
 export const clientsOf = (process: Process) => (process.attached ?? []) as { by: string; since: number }[];
-/** Its last input, since the daemon was started. */
+/** Its last input. */
 export const typedOf = (process: Process) => (process.typed ?? null) as { by: string; at: number } | null;
 
 /** Seconds that it ran, or has been running. */

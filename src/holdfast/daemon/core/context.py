@@ -152,7 +152,7 @@ class DaemonContext(Struct, frozen=True):
             measures = Measures(process.streams, place.living(process.leftovers))
         used = place.usage.tracks.get(process.id) if process.is_running else None
         shown = process_object(process, now, self.settings.stale_after, place.keeper.is_reachable, measures, used)
-        return {**shown, **self.clients.show(process.id)}
+        return {**shown, "attached": self.clients.attached_to(process.id)}
 
 
 class Call:

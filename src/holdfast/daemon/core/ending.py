@@ -138,7 +138,6 @@ async def forget(context: DaemonContext, process_id: ProcessId, by: str | None =
         await context.store.remove(process_id, happened)
         context.registry.drop(process_id)
         context.inputs.forget(process_id)
-        context.clients.forget(process_id)
         context.stop_commands.forget(process_id)
         context.input_readers.forget(process_id)
         await context.screens.forget(process_id)

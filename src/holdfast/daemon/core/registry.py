@@ -19,6 +19,7 @@ from holdfast.model.process_rules import identify
 from holdfast.model.usage import Track
 from holdfast.model.watching import WatchState
 from holdfast.places.base import Measures
+from holdfast.records import asdict
 
 #: A process as clients see it: exactly the declared fields.
 ProcessObject = dict[str, Any]
@@ -274,6 +275,7 @@ def process_object(
         "created_at": meta.requested_at,
         "ready_by": meta.readiness_kind,
         "place": meta.place,
+        "typed": asdict(process.typed) if process.typed is not None else None,
     }
 
 

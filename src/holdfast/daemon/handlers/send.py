@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import binascii
+import time
 from base64 import b64decode
 
 from holdfast.daemon.approvals import typed_input
 from holdfast.daemon.core.context import Call, DaemonContext, Message
 from holdfast.errors import BadValue, Denied, NotNow, StdinFull, from_keeper
 from holdfast.model import prompts
-from holdfast.model.process import HeldProcess
+from holdfast.model.process import HeldProcess, LastInput
 from holdfast.ops.processes import Send
 from holdfast.places.keeper_link import Refused
 from holdfast.records import replace
@@ -18,6 +19,8 @@ from holdfast.records import replace
 #: A program turns the echo off around the time it asks: a secret waits this long for that.
 _ECHO_OFF_TIMEOUT = 2.0
 _ECHO_PAUSE = 0.05
+#: Seconds to which the time of the last input is exact.
+_INPUT_EXACT = 1.0
 
 
 async def handle(context: DaemonContext, call: Call, ask: Send) -> Message:
@@ -37,8 +40,7 @@ async def handle(context: DaemonContext, call: Call, ask: Send) -> Message:
             accepted = await context.inputs.write(process.id, fresh, begin) if fresh or not ask.eof else None
             if ask.eof:
                 await _close(context, process)
-        context.clients.typed(process.id, call.by)
-        _answered(context, process, data)
+        _record_input(context, process, call.by, data)
         if ask.secret:
             session = process.meta.session
             await context.audit.note("secret.typed", by=call.by, process=process.id, session=session)
@@ -52,11 +54,16 @@ async def handle(context: DaemonContext, call: Call, ask: Send) -> Message:
     return _answer(context, context.registry.get(process.id) or process, len(data), accepted, "sent")
 
 
-def _answered(context: DaemonContext, process: HeldProcess, data: bytes) -> None:
-    """The end of a line answers a prompt. If the process goes on asking, the probe finds that again."""
-    now = context.registry.get(process.id)
-    if now is not None and now.need is not None and (b"\r" in data or b"\n" in data):
-        context.supervisor.show(replace(now, need=None))
+def _record_input(context: DaemonContext, process: HeldProcess, by: str, data: bytes) -> None:
+    """Who typed last. The end of a line answers a prompt; if the process goes on asking, the probe finds that again."""
+    now, at = context.registry.get(process.id), time.time()
+    if now is None:
+        return
+    is_answered = now.need is not None and (b"\r" in data or b"\n" in data)
+    # Keys come one by one: not each of them is a change of the row.
+    is_noted = now.typed is not None and now.typed.by == by and 0 <= at - now.typed.at < _INPUT_EXACT
+    if is_answered or not is_noted:
+        context.supervisor.show(replace(now, need=None if is_answered else now.need, typed=LastInput(by, at)))
 
 
 def _between_runs(process: HeldProcess) -> StdinFull:

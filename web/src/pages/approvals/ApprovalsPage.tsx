@@ -49,7 +49,7 @@ export function ApprovalsPage(_: { rest: string[] }) {
       <div className="page-head">
         <h1>Approvals</h1>
         <label className="check-label">
-          <input type="checkbox" checked={showsAll} onChange={() => setShowsAll(!showsAll)} /> also those that are over
+          <input type="checkbox" checked={showsAll} onChange={() => setShowsAll(!showsAll)} /> Show past requests
         </label>
       </div>
       {pending.length === 0 && (
@@ -91,7 +91,7 @@ export function ApprovalsPage(_: { rest: string[] }) {
       )}
       {showsAll && over.length > 0 && (
         <section className="section">
-          <h2>Over</h2>
+          <h2>Past requests</h2>
           <table className="plain-table">
             <thead>
               <tr>
@@ -153,7 +153,7 @@ function PendingCard({ approval, readOnly }: { approval: Approval; readOnly: boo
           <dt>Asked</dt>
           <dd>
             <Ago time={approval.at} />
-            {left !== null && left > 0 && <span className="muted">, waits {duration(left)} more</span>}
+            {left !== null && left > 0 && <span className="muted">, expires in {duration(left)}</span>}
           </dd>
         </div>
       </dl>

@@ -8,6 +8,7 @@ import { useKeys } from "../../app/keys";
 import { processPath, setQuery, usePlace } from "../../app/router";
 import { Empty, Failure, Link } from "../../components/basics";
 import { Icon } from "../../components/Icon";
+import { useIsPhone } from "../../components/useIsPhone";
 import { useRootClass } from "../../components/useRootClass";
 import { EventFeed } from "../../feed/events";
 import { clock, count, exact, oneLine } from "../../model/format";
@@ -17,6 +18,7 @@ const MOST = 5000;
 const PAST = 200;
 const TICK = 100;
 const ROW = 30;
+const PHONE_ROW = 50;
 
 interface Firehose {
   list: HoldfastEvent[];
@@ -84,13 +86,15 @@ export function EventsPage(_: { rest: string[] }) {
   const frame = useRef<HTMLDivElement>(null);
   const field = useRef<HTMLInputElement>(null);
   const { list, held, error, isOpen } = useFirehose(pattern, isPaused);
+  const height = useIsPhone() ? PHONE_ROW : ROW;
   const virtual = useVirtualizer({
     count: list.length,
     getScrollElement: () => frame.current,
-    estimateSize: () => ROW,
+    estimateSize: () => height,
     overscan: 10,
     getItemKey: (index) => list[index]?.seq ?? `${list[index]?.ts} ${index}`,
   });
+  useEffect(() => virtual.measure(), [virtual, height]);
   useEffect(() => {
     const timer = setTimeout(() => setQuery({ pattern: text.trim() && text.trim() !== "**" ? text.trim() : null }), 400);
     return () => clearTimeout(timer);

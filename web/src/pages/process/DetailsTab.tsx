@@ -6,6 +6,8 @@ import { Ago, Copyable, Failure, Loading } from "../../components/basics";
 import { duration, exact, oneLine, size } from "../../model/format";
 import { clientsOf, typedOf } from "../../model/state";
 
+const ENDS: Record<string, string> = { any: "every end", failure: "failures", success: "successes", never: "nothing" };
+
 export function DetailsTab({ process }: { process: Process }) {
   const [details, setDetails] = useState<ProcessDetails | null>(null);
   const [error, setError] = useState<string | null>(null);
@@ -45,7 +47,8 @@ export function DetailsTab({ process }: { process: Process }) {
         <Row label="Ready">{process.ready_at ? exact(process.ready_at) : process.ready_by ? `not yet, by ${process.ready_by}` : null}</Row>
         <Row label="Ended">{process.ended_at && exact(process.ended_at)}</Row>
         <Row label="Reason">{process.reason}</Row>
-        <Row label="Restarts">{process.restarts ? `${process.restarts}, policy ${process.restart}` : process.restart}</Row>
+        <Row label="CPU time">{process.cpu_seconds !== null && duration(process.cpu_seconds)}</Row>
+        <Row label="Restart">{process.restarts ? `${process.restart}, ${process.restarts} so far` : process.restart}</Row>
         <Row label="Deadline">{process.deadline_at && exact(process.deadline_at)}</Row>
         <Row label="Trouble">{process.trouble ?? process.ready_trouble}</Row>
         <Row label="Still alive after its end">{process.leftover_pids.length ? process.leftover_pids.join(", ") : null}</Row>
@@ -60,10 +63,9 @@ export function DetailsTab({ process }: { process: Process }) {
         </Row>
         <Row label="Last typed">{typed && <>{typed.by}, <Ago time={typed.at} /></>}</Row>
         <Row label="Output">{size(process.output_bytes)}, the last {size(process.log_cap)} are kept</Row>
-        <Row label="Notifies of">{process.notify}</Row>
+        <Row label="Notifies of">{process.notify && (ENDS[process.notify] ?? process.notify)}</Row>
         <Row label="Watches">{process.watch.length ? process.watch.join(", ") : null}</Row>
         <Row label="Limits">{process.limits && limitsOf(process.limits)}</Row>
-        <Row label="CPU time">{process.cpu_seconds !== null && duration(process.cpu_seconds)}</Row>
       </Section>
       <Section title="Environment that was set for it">
         {env.map(([name, value]) => (
@@ -72,7 +74,7 @@ export function DetailsTab({ process }: { process: Process }) {
         {omitted.map((name) => (
           <Row key={name} label={name}><span className="muted">a secret; not shown</span></Row>
         ))}
-        {!env.length && !omitted.length && <p className="muted">None. The rest is that of its caller.</p>}
+        {!env.length && !omitted.length && <p className="muted">None: it has the environment of its caller.</p>}
       </Section>
     </div>
   );

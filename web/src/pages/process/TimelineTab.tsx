@@ -1,16 +1,42 @@
 /** What happened to a process: its events and notices, a line each. */
 import { useEffect, useState } from "react";
-import { processEvents } from "../../api/operations";
+import { lineAtTime, processEvents } from "../../api/operations";
 import { sentenceOf } from "../../api/problem";
 import type { HoldfastEvent, Process } from "../../api/types";
-import { processPath } from "../../app/router";
-import { Empty, Failure, Link, Loading } from "../../components/basics";
+import { navigate, processPath } from "../../app/router";
+import { sayError } from "../../app/toasts";
+import { Empty, Failure, Loading } from "../../components/basics";
 import { onEvent } from "../../feed/processes";
 import { clock, duration, exact, oneLine, size } from "../../model/format";
 import { signalName } from "../../model/state";
 
 /** Fields of every event of a process, which its row shows in other ways. */
 const SHOWN_ELSEWHERE = ["type", "ts", "src", "seq", "id", "via", "name", "session", "task", "run"];
+
+/** What the topics of the usual events are called here. */
+const WORDS: Record<string, string> = {
+  "process.queued": "queued",
+  "process.started": "started",
+  "process.ready": "ready",
+  "process.not_ready": "not ready",
+  "process.attached": "attached",
+  "process.detached": "detached",
+  "process.match": "matched",
+  "process.input_needed": "needs input",
+  "process.input_over": "answered",
+  "process.stalled": "stalled",
+  "process.stall_over": "active again",
+  "process.deadline": "deadline",
+  "process.restarting": "restarts",
+  "process.recovered": "recovered",
+  "process.transferred": "transferred",
+  "process.ended": "ended",
+  "notification.queued": "notification",
+  "notification.delivered": "delivered",
+  "notification.acked": "acknowledged",
+  "approval.requested": "approval asked",
+  "approval.decided": "approval decided",
+};
 
 const belongs = (event: HoldfastEvent, id: string) => event.id === id || event.process === id;
 
@@ -44,16 +70,30 @@ export function TimelineTab({ process }: { process: Process }) {
         {[...list].reverse().map((event) => (
           <li key={`${event.seq} ${event.ts} ${event.type}`} className={`timeline-${event.type.replace(".", "-")}`}>
             <time title={exact(event.ts)}>{clock(event.ts)}</time>
-            <span className="timeline-type">{event.type}</span>
+            <span className="timeline-type" title={event.type}>
+              {WORDS[event.type] ?? event.type}
+            </span>
             <span className="timeline-text">{oneLine(textOf(event))}</span>
-            {typeof event.offset === "number" && (
-              <Link to={`${processPath(process.id, "log")}?at=${event.offset}`}>in the log</Link>
+            {process.output_bytes > 0 && (
+              <button className="quiet" onClick={() => void openLog(process.id, event)}>
+                in the log
+              </button>
             )}
           </li>
         ))}
       </ol>
     </>
   );
+}
+
+/** Opens the log at the line that was the last one when it happened. */
+async function openLog(id: string, event: HoldfastEvent): Promise<void> {
+  try {
+    const at = typeof event.offset === "number" ? event.offset : await lineAtTime(id, event.ts);
+    navigate(`${processPath(id, "log")}?at=${at}`);
+  } catch (failed) {
+    sayError(failed);
+  }
 }
 
 function merged(one: HoldfastEvent[], other: HoldfastEvent[]): HoldfastEvent[] {

@@ -3,6 +3,8 @@ import uPlot from "uplot";
 import { clock } from "../../model/format";
 import "uplot/dist/uPlot.min.css";
 
+const HEIGHT = 160;
+
 export interface Chart {
   set(times: number[], values: (number | null)[]): void;
   dispose(): void;
@@ -14,16 +16,16 @@ export function createChart(element: HTMLElement, label: string, format: (value:
     stroke: () => color("--color-muted-foreground"),
     grid: { stroke: () => color("--color-border"), width: 1 },
     ticks: { show: false },
-    font: "12px sans-serif",
+    font: `12px ${color("--font-sans") || "sans-serif"}`,
   };
   const plot = new uPlot(
     {
       width: element.clientWidth,
-      height: 180,
+      height: HEIGHT,
       legend: { show: false },
       cursor: { points: { size: 6 } },
       scales: { y: { range: (_, __, most) => [0, Math.max(most * 1.15, 1)] } },
-      axes: [{ ...axis, space: 90, values: (_, values) => values.map((value) => clock(value)) }, { ...axis, size: 72, values: (_, values) => values.map((value) => format(value)) }],
+      axes: [{ ...axis, size: 28, space: 90, values: (_, values) => values.map((value) => clock(value)) }, { ...axis, size: 72, values: (_, values) => values.map((value) => format(value)) }],
       series: [
         {},
         {
@@ -38,7 +40,7 @@ export function createChart(element: HTMLElement, label: string, format: (value:
     [[], []],
     element,
   );
-  const observer = new ResizeObserver(() => plot.setSize({ width: element.clientWidth, height: 180 }));
+  const observer = new ResizeObserver(() => plot.setSize({ width: element.clientWidth, height: HEIGHT }));
   observer.observe(element);
   return {
     set: (times, values) => plot.setData([times, values]),

@@ -201,7 +201,7 @@ export function ProcessesPage(_: { rest: string[] }) {
 const Tabs = memo(function Tabs({ current }: { current: Show }) {
   const found = useStore(summary);
   const counts: Record<Show, number | null> = {
-    all: found.running + found.ended,
+    all: found.all,
     running: found.running,
     attention: found.asks.length + found.stalled.length,
     failed: found.failed,

@@ -3,6 +3,7 @@ import type { Process } from "../../api/types";
 import { processPath } from "../../app/router";
 import { Link, Sparkline, State } from "../../components/basics";
 import { useNow } from "../../feed/clock";
+import { processes } from "../../feed/processes";
 import { useRow } from "../../feed/use";
 import { duration, exact, oneLine, percent, size } from "../../model/format";
 import { ageOf, bornAt } from "../../model/state";
@@ -93,6 +94,17 @@ function Since({ time }: { time: number }) {
   return duration(Math.abs(useNow() - time));
 }
 
+function Waits({ process }: { process: Process }) {
+  const { all } = processes.get();
+  const others = (process.after ?? []).map((id) => all.get(id)?.name ?? id).join(", ");
+  const text = others ? `after ${others}` : `in the queue ${process.queue}`;
+  return (
+    <span className="muted" title={text}>
+      {text}
+    </span>
+  );
+}
+
 function Note({ process }: { process: Process }) {
   if (process.status === "restarting" && process.restart_at)
     return (
@@ -100,7 +112,7 @@ function Note({ process }: { process: Process }) {
         again in <Since time={process.restart_at} />
       </span>
     );
-  if (process.status === "waiting") return <span className="muted">{process.queue ? `queue ${process.queue}` : "for others"}</span>;
+  if (process.status === "waiting") return <Waits process={process} />;
   if (process.status === "ended") {
     if (process.killed_by) return <span className="muted">by {process.killed_by}</span>;
     return process.restarts ? <span className="muted">{process.restarts} restarts</span> : null;

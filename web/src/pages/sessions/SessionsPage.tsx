@@ -9,7 +9,8 @@ import { askText, confirm } from "../../components/confirm";
 import { useRead } from "../../components/useRead";
 import { onEvent, processes } from "../../feed/processes";
 import { useStore } from "../../feed/store";
-import { oneLine, plural } from "../../model/format";
+import { count, oneLine, plural } from "../../model/format";
+import { transferThem } from "../processes/actions";
 
 const SETTLE = 300;
 
@@ -64,7 +65,9 @@ export function SessionsPage(_: { rest: string[] }) {
               >
                 <span className="side-title">{oneLine(session.session)}</span>
                 <span className="muted">
-                  {session.running} running, {session.ended} ended
+                  {[session.running && `${count(session.running)} running`, session.ended && `${count(session.ended)} ended`]
+                    .filter(Boolean)
+                    .join(", ") || "no processes"}
                 </span>
                 {session.pending > 0 && (
                   <span className="badge badge-alert" title="Notifications that are not acknowledged">
@@ -157,6 +160,7 @@ function SessionPane({ session, changes, onChange }: SessionPaneProps) {
             Its processes
           </Link>
           {!readOnly && <button onClick={() => void rename()}>Rename …</button>}
+          {!readOnly && running.length > 0 && <button onClick={() => void transferThem(running)}>Transfer …</button>}
           {!readOnly && <button className="danger" onClick={() => void end()}>End …</button>}
         </span>
       </div>
@@ -176,7 +180,7 @@ function SessionPane({ session, changes, onChange }: SessionPaneProps) {
             <details>
               <summary>
                 <span className="notice-kind">{notice.kind}</span>
-                <span className="notice-summary">{oneLine(notice.summary)}</span>
+                <span className="notice-summary">{oneLine(notice.summary.replace(` [${name}]`, ""))}</span>
                 <span className="muted"><Ago time={notice.at} /></span>
               </summary>
               <pre className="command-block">{notice.text}</pre>

@@ -1,10 +1,10 @@
 import { useEffect, useMemo, useRef, useState } from "react";
 import type { Process } from "../../../api/types";
 import { useKeys } from "../../../app/keys";
-import { setQuery, usePlace } from "../../../app/router";
+import { processPath, setQuery, usePlace } from "../../../app/router";
 import { useReadOnly } from "../../../app/session_context";
 import { copy, sayError } from "../../../app/toasts";
-import { Failure } from "../../../components/basics";
+import { Failure, Link } from "../../../components/basics";
 import { Icon } from "../../../components/Icon";
 import { SendForm } from "../../../components/SendForm";
 import { count, size } from "../../../model/format";
@@ -65,7 +65,14 @@ function LogPane({ process, stream, at }: { process: Process; stream: string; at
     // eslint-disable-next-line react-hooks/exhaustive-deps
   }, [at]);
 
+  /** Asked for before the search had a hit: 1 or -1. */
+  const wanted = useRef(0);
+  useEffect(() => {
+    if (wanted.current && found?.hits.length) step(wanted.current);
+    // eslint-disable-next-line react-hooks/exhaustive-deps
+  }, [found]);
   const step = (by: number) => {
+    wanted.current = found?.hits.length ? 0 : by;
     if (!found?.hits.length) return;
     const { hits } = found;
     let next = current + by;
@@ -83,6 +90,7 @@ function LogPane({ process, stream, at }: { process: Process; stream: string; at
   };
   const closeFind = () => {
     setFinding(false);
+    wanted.current = 0;
     setCurrent(-1);
     clear();
   };
@@ -143,7 +151,12 @@ function LogPane({ process, stream, at }: { process: Process; stream: string; at
           )}
           <button aria-pressed={isWrapped} onClick={toggleWrap}>Wrap</button>
           <button aria-pressed={showsTime} onClick={toggleTime}>Time</button>
-          <button aria-pressed={isRaw} onClick={() => setRaw(!isRaw)}>Raw</button>
+          <button aria-pressed={isRaw} title="Control characters as they were written" onClick={() => setRaw(!isRaw)}>Raw</button>
+          {process.pty && (
+            <Link className="button" title="What the terminal shows" to={`${processPath(process.id, "terminal")}?text=1`}>
+              Screen
+            </Link>
+          )}
           <button
             aria-label="Download"
             title="Download all of it"

@@ -1,11 +1,13 @@
 import { useEffect, useRef, useState } from "react";
 import { screen } from "../../../api/operations";
 import type { Process } from "../../../api/types";
+import { usePlace } from "../../../app/router";
 import { useReadOnly } from "../../../app/session_context";
 import { theme } from "../../../app/theme";
 import { Ago } from "../../../components/basics";
 import { clientsOf, typedOf } from "../../../model/state";
 import { Attachment, restoring, type AttachState } from "./attach";
+import { TerminalFind } from "./TerminalFind";
 import type { Emulator } from "./xterm";
 
 const TEXT_INTERVAL = 400;
@@ -25,9 +27,10 @@ export function LiveTerminal({ process, onReplay }: LiveTerminalProps) {
   const [error, setError] = useState<string | null>(null);
   const [size, setSize] = useState({ cols: process.cols ?? 80, rows: process.rows ?? 24 });
   const [isFit, setFit] = useState(false);
-  const [showsText, setShowsText] = useState(false);
+  const [showsText, setShowsText] = useState(usePlace().query.has("text"));
   const [text, setText] = useState("");
   const [isTyping, setTyping] = useState(false);
+  const [isFinding, setFinding] = useState(false);
   const readOnly = useReadOnly();
   const isLive = process.status !== "ended";
 
@@ -119,6 +122,17 @@ export function LiveTerminal({ process, onReplay }: LiveTerminalProps) {
         </span>
         {state === "attached" && <LastTyped process={process} />}
         <span className="log-tools-end">
+          {isFinding ? (
+            <TerminalFind
+              emulator={emulator}
+              onClose={() => {
+                setFinding(false);
+                emulator.current?.terminal.focus();
+              }}
+            />
+          ) : (
+            <button onClick={() => setFinding(true)}>Find</button>
+          )}
           {state === "attached" && !readOnly && (
             <>
               <kbd title="Leaves the terminal; the program goes on">ctrl ] leaves</kbd>
@@ -175,7 +189,7 @@ function LastTyped({ process }: { process: Process }) {
   if (typed === null) return null;
   return (
     <span className="muted terminal-typed">
-      · {typed.by} typed <Ago time={typed.at} />
+      {typed.by} typed <Ago time={typed.at} />
     </span>
   );
 }
