@@ -81,12 +81,12 @@ class Picture:
 
     def open(self, cols: int, rows: int, *words: str) -> None:
         self.tmux("kill-server")
-        time.sleep(0.5)
         self._size = cols, rows
         env = [word for name in ("HOLDFAST_HOME", "PATH") for word in ("-e", f"{name}={os.environ[name]}")]
         size = ["-x", str(cols), "-y", str(rows)]
         command = [sys.executable, "-m", "holdfast", *words]
-        self.tmux("new-session", "-d", *size, *env, "-e", "COLORTERM=truecolor", *command)
+        while not self.tmux("list-panes"):  # a server that just ends takes no session
+            self.tmux("new-session", "-d", *size, *env, "-e", "COLORTERM=truecolor", *command)
         self.tmux("set", "-g", "default-terminal", "tmux-256color")
 
     def sees(self, *parts: str) -> None:

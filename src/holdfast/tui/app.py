@@ -51,7 +51,6 @@ class HoldfastApp(App[None]):
 
     TITLE = "holdfast"
     COMMAND_PALETTE_BINDING = "ctrl+k"
-    VERTICAL_BREAKPOINTS = [(0, "-low"), (_LOW, "-high")]  # noqa: RUF012 - as its base class has it
     CSS = """
     Screen { background: $background; color: $foreground; }
     #views { height: 1fr; }
@@ -82,6 +81,7 @@ class HoldfastApp(App[None]):
 
     def __init__(self, theme_name: str = "dark", known: list[Process] | None = None) -> None:
         super().__init__()
+        self.VERTICAL_BREAKPOINTS = [(0, "-low"), (_LOW, "-high")]
         for name in ("dark", "light"):
             self.register_theme(paint.theme(name))
         self.theme = f"holdfast-{theme_name}"
