@@ -58,7 +58,7 @@ export function NeedsYou({ page, process: shownId, session }: NeedsYouProps) {
             <span>approve</span>
           </span>
           <span className="need-what">
-            <code>{oneLine(approval.command)}</code>
+            <code title={approval.command}>{oneLine(approval.command)}</code>
             <span className="muted">
               {approval.session} · {approval.why}
             </span>
