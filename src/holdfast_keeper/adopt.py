@@ -18,6 +18,8 @@ OFFER_TIME = 3.0
 #: Before the next attempt on a bundle on which the keeper failed.
 _FIRST_RETRY = 0.1
 _LONGEST_RETRY = 5.0
+#: What is needed for the output of a terminal.
+_OF_TERMINAL = ("pty", "outr", "outw")
 
 
 class Unadopted(NamedTuple):
@@ -39,21 +41,20 @@ def adopt_all(keeper: Keeper, inherited: DescriptorStore) -> None:
 
 def may_be_offered(command: HeldCommand) -> bool:
     """Whether it lacks a descriptor that a holder could offer."""
+    if command.is_terminal and "pty" not in command.fds:
+        return True  # also after the exit: on a full disk the last output waits in the terminal
     if command.exit is not None:
         return False
-    return (
-        "pidfd" not in command.fds
-        or (command.is_terminal and "pty" not in command.fds)
-        or (command.born["stdin"] and command.input is None)
-    )
+    return "pidfd" not in command.fds or (command.born["stdin"] and command.input is None)
 
 
 def accept_offer(keeper: Keeper, process_id: str, offered: Descriptors, pid: int | None) -> None:
     """Take the descriptors that are missing from those that a holder offers, and close the others."""
     command = keeper.commands.get(process_id)
     missing = {}
-    if command is not None and command.exit is None and pid in (None, command.born["pid"]):
-        missing = {name: fd for name, fd in offered.items() if name not in command.fds}
+    if command is not None and pid in (None, command.born["pid"]):
+        wanted = _OF_TERMINAL if command.exit is not None else tuple(offered)
+        missing = {name: fd for name, fd in offered.items() if name in wanted and name not in command.fds}
     for name, fd in offered.items():
         if name not in missing:
             os.close(fd)

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 #: Before the next attempt on a full disk.
 _DISK_PAUSE = 0.25
+#: Between two looks whether a holder may still offer a terminal.
+_OFFER_PAUSE = 0.02
 
 
 class HeldCommand:
@@ -207,12 +209,26 @@ class Streams:
 
     def begin(self, command: HeldCommand) -> None:
         for name, pump in command.pumps.items():
-            if not pump.closed:
+            if pump.source < 0:
+                self._await_offer(command, pump)
+            elif not pump.closed:
                 self._watch_output(command, name)
                 if not command.is_new:
                     # The last keeper may have died with bytes in its own pipe, for which no descriptor becomes ready.
                     self._loop.after(0, self._keeper.guarded(command, partial(self._output, command, name)))
         self.feed(command)
+
+    def _await_offer(self, command: HeldCommand, pump: Pump) -> None:
+        """Of the master of its terminal, which may hold output, also when the command has ended."""
+        if not self._keeper.is_current(command):
+            return
+        if self._keeper.awaits_offer(command):
+            again = self._keeper.guarded(command, partial(self._await_offer, command, pump))
+            self._loop.after(_OFFER_PAUSE, again)
+            return
+        pump.closed = True
+        self.notify_waiters(command)
+        self._keeper.exits.archive_if_complete(command)
 
     def go_on(self, command: HeldCommand) -> None:
         """After a failed attempt: move what is there."""
@@ -309,7 +325,8 @@ class Streams:
         self._loop.after(_DISK_PAUSE, self._keeper.guarded(command, partial(self._go_on, command, name)))
 
     def _go_on(self, command: HeldCommand, name: str) -> None:
-        if self._keeper.is_current(command) and not command.pumps[name].closed:
+        pump = command.pumps[name]
+        if self._keeper.is_current(command) and pump.source >= 0 and not pump.closed:
             self._watch_output(command, name)
             self._output(command, name)
 

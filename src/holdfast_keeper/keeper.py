@@ -272,8 +272,8 @@ class Keeper:
         def message(header: dict[str, Any], fds: list[int]) -> None:
             if header["op"] == "offer":
                 offered.add(header["id"])
-                offer = dict(zip(header["names"], fds, strict=False))  # at the limit of open files some do not arrive
-                adopt.accept_offer(self, header["id"], offer, header.get("pid"))
+                # Raises where some did not arrive, at the limit of open files: the next keeper is offered them again.
+                adopt.accept_offer(self, header["id"], dict(zip(header["names"], fds, strict=True)), header.get("pid"))
             elif header["op"] == "offered":
                 self._add_holder(holder, offered)
 

@@ -159,13 +159,15 @@ class TerminalPump:
 
 
 class LostPump:
-    """A terminal whose master is lost: its log can be read, and no more is added to it."""
+    """A terminal whose master is lost: its log can be read, and no more is added to it.
 
-    closed = True
+    It is closed when no holder can offer the master any more.
+    """
 
     def __init__(self, log: Segments) -> None:
         self.log = log
         self.source = -1
+        self.closed = False
 
     def move(self, budget: int = 0) -> None:
         return

@@ -143,6 +143,8 @@ def _rerun(keeper: Keeper, connection: Connection, message: Message) -> Message 
 
 def _archive_last_run(keeper: Keeper, command: HeldCommand) -> None:
     """Archive a bundle whose output leftovers may still hold open: what they write from now on is discarded."""
+    if keeper.awaits_offer(command):
+        raise NotYet
     if any(pump.drain() > pump.log.end for pump in command.pumps.values()):
         raise Refusal("disk_full", "the disk is full: its last output cannot be written")
     for pump in command.pumps.values():

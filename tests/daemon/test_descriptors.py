@@ -19,7 +19,7 @@ from holdfast.client.sync import Client, connect
 from holdfast.errors import LimitReached, Unreachable
 from holdfast.http.responses import problem
 from tests.chaos import parts
-from tests.daemon.acting import kill_daemon, log_text
+from tests.daemon.acting import kill_daemon, kill_keeper, log_text
 from tests.support import eventually, is_alive, never, run_cli
 
 
@@ -177,6 +177,20 @@ def test_an_end_that_a_keeper_without_descriptors_sees_is_recorded_later(home: P
         peer.close()
     assert hf.wait(process.id).exit_code == 3
     assert int(hf.status()["keeper_pid"]) == keeper
+
+
+@pytest.mark.parametrize("pty", [False, True])
+def test_a_daemon_without_descriptors_gets_those_of_a_command_later(pty: bool, home: Path, hf: Client) -> None:
+    with file_limit(pid_of(hf), 2):
+        process = hf.run("read line; echo got $line; exit 3", stdin=True, pty=pty)
+        eventually(lambda: "descriptors-refused" in log_text(home))
+    eventually(lambda: hf.status()["held"] == 1)
+    keeper = hf.status()["keeper_pid"]
+    kill_keeper(hf, "keeper", "anchor")  # what they had is in the daemon alone
+    eventually(lambda: hf.status()["keeper_pid"] not in (None, keeper))
+    hf.send(process.id, "there", enter=True)
+    assert hf.wait(process.id, timeout=20).exit_code == 3
+    assert "got there" in hf.logs(process.id).text
 
 
 def test_a_prompt_that_comes_without_descriptors_is_seen_later(home: Path, hf: Client) -> None:

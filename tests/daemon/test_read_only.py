@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from holdfast.client.sync import Client, connect
-from tests.daemon.acting import log_text
+from tests.daemon.acting import kill_keeper, log_text
 from tests.support import eventually, fill_disk, is_alive, read_only, small_disk_at
 
 
@@ -49,4 +49,23 @@ def test_output_that_waited_for_the_disk_is_in_the_notice(home: Path, tmp_path: 
         assert notice.data["output"].endswith("9000\nthe end"), notice.data
         assert "Output: none" not in notice.text
         assert notice.data["output_bytes"] == len(hf.logs(process.id, raw=True).text)
+        hf.stop_daemon()
+
+
+def test_the_last_output_of_a_terminal_survives_a_full_disk_and_a_kill_of_keeper_and_anchor(
+    home: Path, tmp_path: Path
+) -> None:
+    with small_disk_at(home, "8m"), connect("tests") as hf:
+        go, size = tmp_path / "go", 9000
+        process = hf.run(f"stty raw; until [ -e {go} ]; do sleep 0.01; done; printf '%0{size}d'; exit 7", pty=True)
+        eventually(lambda: hf.status()["held"] == 1)
+        ballast = fill_disk(home)
+        go.touch()
+        eventually(lambda: hf.inspect(process.id).ended_at)
+        keeper = hf.status()["keeper_pid"]
+        kill_keeper(hf, "keeper", "anchor")
+        eventually(lambda: hf.status()["keeper_pid"] not in (None, keeper))
+        ballast.unlink()
+        eventually(lambda: len(hf.logs(process.id, raw=True).text) == size)
+        assert hf.inspect(process.id).exit_code == 7
         hf.stop_daemon()

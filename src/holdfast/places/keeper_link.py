@@ -44,6 +44,9 @@ _FETCHED_AT_ONCE = 16
 _FD_FIRST_PAUSE = 0.01
 #: A deposit is safe with the kernel; fetching it at once would take time from the start that it belongs to.
 _FETCH_PAUSE = 0.03
+#: After a deposit that came without its descriptors: before all are fetched again. Doubles up to the longest.
+_FIRST_MISSED_PAUSE = 0.25
+_LONGEST_MISSED_PAUSE = 30.0
 #: The release of a keeper that does not name its own.
 UNNAMED = "0"
 
@@ -440,6 +443,9 @@ class FdStore:
         self.held: dict[str, Descriptors] = {}
         #: The pid that they belong to: another pid of the same process is another run.
         self._pids: dict[str, int | None] = {}
+        #: When to connect anew, to get what could not be taken at the limit of open files.
+        self._renew_at: float | None = None
+        self._missed_pause = _FIRST_MISSED_PAUSE
 
     def hurry(self) -> None:
         """A keeper has connected: try to reach it now."""
@@ -500,10 +506,19 @@ class FdStore:
         return True
 
     async def _listen(self, sock: socket.socket) -> None:
-        """Take what is deposited, until the connection is cut."""
+        """Take what is deposited, until the connection is cut, or until something missed is to be fetched."""
         loop = asyncio.get_running_loop()
+        self._renew_at = None
+        whole_at: float | None = loop.time() + _LONGEST_PAUSE
         while True:
-            await _is_ready(sock, loop.add_reader, loop.remove_reader)
+            try:
+                async with asyncio.timeout_at(self._renew_at or whole_at):
+                    await _is_ready(sock, loop.add_reader, loop.remove_reader)
+            except TimeoutError:
+                if self._renew_at is not None:
+                    return
+                whole_at, self._missed_pause = None, _FIRST_MISSED_PAUSE
+                continue
             await asyncio.sleep(_FETCH_PAUSE)
             with contextlib.suppress(BlockingIOError):
                 for number in itertools.count(1):
@@ -520,10 +535,22 @@ class FdStore:
             return False
         fds = [fd for _, _, rights in control for fd in array("i", rights[: len(rights) // 4 * 4])]
         if flags & socket.MSG_CTRUNC:
-            self._note("descriptors-refused", why="the limit of open files is reached")
-        if data:
+            self._miss(light_json.load_bytes(data), fds)
+        elif data:
             self._take(light_json.load_bytes(data), fds)
         return bool(data)
+
+    def _miss(self, header: dict[str, Any], fds: list[int]) -> None:
+        """Not all descriptors of a deposit have come: a keeper could not go on with some of them."""
+        for fd in fds:
+            os.close(fd)
+        if self._pids.get(header["id"]) != header.get("pid"):
+            self.drop(header["id"], None)
+        if self._renew_at is None:
+            if self._missed_pause == _FIRST_MISSED_PAUSE:
+                self._note("descriptors-refused", why="the limit of open files is reached")
+            self._renew_at = asyncio.get_running_loop().time() + self._missed_pause
+            self._missed_pause = min(self._missed_pause * 2, _LONGEST_MISSED_PAUSE)
 
     def _take(self, header: dict[str, Any], fds: list[int]) -> None:
         if header["op"] == "hold":
