@@ -186,10 +186,10 @@ class ProcessAttributes:
     """What makes it ready: log, port, http or uptime; null without such an option."""
     place: str | None
     """The key of its place, as `holdfast backends` shows it; null on this machine."""
-    attached: list[Message]
-    """The clients whose terminals show it now: by (their session; `dashboard` for a page), since."""
     typed: Message | None
     """The last input: by, at (exact to a second). Null where none came yet."""
+    attached: list[Message]
+    """The clients whose terminals show it now: by (their session; `dashboard` for a page), since."""
 
 
 class KillResultAttributes:

@@ -64,8 +64,8 @@ PROCESS_FIELDS = (
     "created_at",
     "ready_by",
     "place",
-    "attached",
     "typed",
+    "attached",
 )
 
 #: The values of `status`.

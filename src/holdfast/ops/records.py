@@ -85,10 +85,10 @@ class ProcessFields(Record):
     created_at: Time | None = field(help="When its first start was requested; `started_at` is that of its last run.")
     ready_by: Text | None = field(help="What makes it ready: log, port, http or uptime; null without such an option.")
     place: Text | None = field(help="The key of its place, as `holdfast backends` shows it; null on this machine.")
+    typed: Object | None = field(help="The last input: by, at (exact to a second). Null where none came yet.")
     attached: list[Object] = field(
         help="The clients whose terminals show it now: by (their session; `dashboard` for a page), since."
     )
-    typed: Object | None = field(help="The last input: by, at (exact to a second). Null where none came yet.")
 
 
 PROCESS_FIELDS = tuple(ProcessFields.FIELDS)

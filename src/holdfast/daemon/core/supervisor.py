@@ -173,7 +173,8 @@ class Supervisor:
                 return
             elif process.is_running:
                 state = advance(process.state, WitnessesGone(time.time()))
-                await self.end(replace(process, state=state, streams=closed, trouble=why))
+                written = closed["out"].end if "out" in closed else None
+                await self.end(replace(process, state=state, streams=closed, exit_offset=written, trouble=why))
             else:
                 self._registry.drop(process_id)
                 self._store.remove_soon([process_id])

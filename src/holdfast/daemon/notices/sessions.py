@@ -99,6 +99,7 @@ class SessionOwnership:
 
     async def rename(self, old: str, new: str) -> tuple[list[HeldProcess], list[str]]:
         """In one transaction, on disk when it returns: all that the old name owns or will own belongs to the new."""
+        await self._inbox.all_arrived(old)
         owned = [process.id for process in self._registry.all.values() if process.meta.session == old]
         async with self._turns(owned) as found:
             processes = [process for process in found if process.meta.session == old]
@@ -113,6 +114,7 @@ class SessionOwnership:
 
     async def transfer(self, ids: Iterable[ProcessId], to: str) -> list[str]:
         """Give them to another session, with their pending notices. On disk when it returns."""
+        await self._inbox.all_arrived()
         async with self._turns(ids) as processes:
             to = self.resolve(to)
             moving = [process for process in processes if process.meta.session != to]
@@ -127,6 +129,7 @@ class SessionOwnership:
 
     async def close(self, session: str, to: str | None, ended: list[ProcessId]) -> EndedSession:
         """End the session. Its running processes and pending notices pass to another one, where there is one."""
+        await self._inbox.all_arrived(session)
         running = [process.id for process in self._registry.running() if process.meta.session == session]
         async with self._turns(running) as found:
             living = [process for process in found if process.is_running and process.meta.session == session]
