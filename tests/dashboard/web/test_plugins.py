@@ -153,14 +153,15 @@ window.__HOLDFAST_PLUGINS__.register("hanging", () =>
 
 def test_a_script_that_blocked_the_last_load_is_off_and_named(clean: Path, browser: Browser) -> None:
     write_plugin(clean, "innocent")
-    write_plugin(clean, "stuck", script="while (true) {}")
+    write_plugin(clean, "stuck", script="localStorage.setItem('is-stuck', 'yes'); while (true) {}")
     context = browser.new_context()
     stuck, tab = context.new_page(), context.new_page()
     link = new_link()
     tab.goto(f"{link.partition('/#')[0]}/livez")
     stuck.goto(link, wait_until="commit")
     mark = "JSON.parse(localStorage.getItem('holdfast-plugin-running') ?? '{}')"
-    eventually(lambda: tab.evaluate(f"{mark}.name === 'stuck'"))
+    eventually(lambda: tab.evaluate("localStorage.getItem('is-stuck')"))
+    assert tab.evaluate(f"{mark}.name") == "stuck"
     stuck.close()
     eventually(lambda: tab.evaluate(f"Date.now() - {mark}.at > 5000"))
     tab.goto(new_link())
