@@ -495,6 +495,7 @@ class FdStore:
 
     async def _exchange(self, sock: socket.socket) -> bool:
         """Offer what is held, then take deposits until the connection is cut; whether the offer was sent."""
+        self._renew_at = None
         try:
             for process_id, fds in list(self.held.items()):
                 header = {"op": "offer", "id": process_id, "names": list(fds), "pid": self._pids.get(process_id)}
@@ -508,7 +509,6 @@ class FdStore:
     async def _listen(self, sock: socket.socket) -> None:
         """Take what is deposited, until the connection is cut, or until something missed is to be fetched."""
         loop = asyncio.get_running_loop()
-        self._renew_at = None
         whole_at: float | None = loop.time() + _LONGEST_PAUSE
         while True:
             try:
