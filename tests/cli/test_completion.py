@@ -104,7 +104,7 @@ def test_ids_and_names_that_fit_the_verb(busy: dict[str, str]) -> None:
 def test_notifications_to_acknowledge(busy: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOLDFAST_SESSION", "told")
     run_cli("wait", start("--", "true"), env={"HOLDFAST_SESSION": "another"})
-    (notice,) = json.loads(out("inbox", "--json"))
+    (notice,) = json.loads(out("inbox", "--wait", "10", "--json"))
     assert completed("ack", "") == completed("inbox", "") == [notice["id"]]
     assert {"web", "old"} <= set(completed("inbox", "--for", ""))
 
