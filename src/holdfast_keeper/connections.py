@@ -73,6 +73,8 @@ class _Watched(NamedTuple):
     ready: Ready
     since: int
     """The round in which it was registered."""
+    is_first: bool
+    """Its handler runs before others that are ready in the same round."""
 
 
 class Loop:
@@ -90,14 +92,17 @@ class Loop:
         self._running = True
         self._short_at = float("-inf")
 
-    def watch(self, fd: int, mask: int, ready: Ready) -> None:
-        """Call `ready(events)` when the descriptor is ready. A second call replaces mask and handler."""
+    def watch(self, fd: int, mask: int, ready: Ready, is_first: bool = False) -> None:
+        """Call `ready(events)` when the descriptor is ready. A second call replaces mask and handler.
+
+        With `is_first`, it runs before others that are ready at the same time.
+        """
         known = self._ready.get(fd)
         if known is None:
             self._epoll.register(fd, mask)
         elif known.mask != mask:
             self._epoll.modify(fd, mask)
-        self._ready[fd] = _Watched(mask, ready, self._round if known is None else known.since)
+        self._ready[fd] = _Watched(mask, ready, self._round if known is None else known.since, is_first)
 
     def unwatch(self, fd: int) -> None:
         if self._ready.pop(fd, None) is not None:
@@ -119,6 +124,8 @@ class Loop:
         while self._running:
             events = self._epoll.poll(self._timeout(), 256)
             self._round += 1
+            if len(events) > 1:
+                events.sort(key=self._is_later)
             for fd, mask in events:
                 watched = self._ready.get(fd)
                 # A descriptor that was closed and opened again in this round is not the one of this event.
@@ -130,6 +137,10 @@ class Loop:
 
     def close(self) -> None:
         self._epoll.close()
+
+    def _is_later(self, event: tuple[int, int]) -> bool:
+        watched = self._ready.get(event[0])
+        return watched is None or not watched.is_first
 
     def _timeout(self) -> float | None:
         if self._idle:

@@ -263,7 +263,9 @@ class Exits:
             return
         self._unreaped[command.born["pid"]] = command
         if "pidfd" in command.fds:
-            self._loop.watch(command.fds["pidfd"], READ, self._keeper.guarded(command, lambda _: self._exited(command)))
+            # Before its output, which is drained then: the end of both is often seen in the same round.
+            exited = self._keeper.guarded(command, lambda _: self._exited(command))
+            self._loop.watch(command.fds["pidfd"], READ, exited, is_first=True)
         else:
             self._loop.after(OFFER_TIME, self._keeper.guarded(command, lambda: self._record_exit(command, tries=1)))
 

@@ -88,9 +88,10 @@ class PipePump:
 
     def drain(self) -> int:
         """Move what was written up to now and no more, however busy other writers are. Returns where that ends."""
-        waiting = kernel.waiting_bytes(self.source)
+        if not self._has_input():
+            return self.log.end
         try:
-            self.move(waiting)
+            self.move(kernel.waiting_bytes(self.source))
         except OSError as error:
             if not is_disk_full(error):
                 raise

@@ -157,8 +157,13 @@ def succeeded(process: HeldProcess) -> bool:
     return reason(process.state) == "exited" and exit_code(process.state) in process.meta.success_codes
 
 
-def of_change(before: HeldProcess | None, after: HeldProcess, now: float) -> list[Event]:
-    """The events of one change, in order. A change that was recorded before has none."""
+def of_change(
+    before: HeldProcess | None, after: HeldProcess, now: float, claimed: Notice | None = None
+) -> list[Event]:
+    """The events of one change, in order. A change that was recorded before has none.
+
+    `claimed`: the notice of an end, where it was made before.
+    """
     events: list[Event] = []
     if after.started_at is not None and not _is_run_of(before, after):
         events.append(_started(after))
@@ -186,7 +191,7 @@ def of_change(before: HeldProcess | None, after: HeldProcess, now: float) -> lis
         events.append(_queued(after))
     if after.has_ended and not (before is not None and before.has_ended and before.run == after.run):
         events.append(_ended(after, now))
-        events += queued(completion(after, now))
+        events += queued(claimed or completion(after, now))
     return events
 
 

@@ -10,7 +10,7 @@ import asyncio
 import json
 import time
 from collections.abc import Awaitable, Callable, Iterator, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from holdfast.daemon.core.log import note, note_soon
 from holdfast.daemon.core.registry import Registry
@@ -41,7 +41,7 @@ from holdfast.model.lifecycle import (
     reason,
     stop_of,
 )
-from holdfast.model.process import HeldProcess, Leftover, ProcessId, StreamExtent
+from holdfast.model.process import HeldProcess, Leftover, Meta, ProcessId, StreamExtent
 from holdfast.model.process_rules import RestartVerdict
 from holdfast.model.usage import Track, most
 from holdfast.records import replace
@@ -55,6 +55,13 @@ _LONGEST_ASKER = 700
 _LONGEST_ESCAPE = 12
 #: An end that no one waits for at the inbox or as an event shares a commit, within this time.
 _END_LINGER = 0.02
+
+
+class _ShownChange(NamedTuple):
+    before: HeldProcess | None
+    after: HeldProcess
+    notice: Notice | None = None
+    """Of its end, as it is to be written."""
 
 
 class Supervisor:
@@ -87,8 +94,10 @@ class Supervisor:
         self._turns: KeyedLocks[ProcessId] = KeyedLocks()
         #: Called before an end is committed; gives the process as it is to be committed, and events that come first.
         self.before_end: Callable[[HeldProcess], Awaitable[tuple[HeldProcess, list[Event]]]] = _no_events
-        #: Processes that run and are shown, before and after their start, whose row and events are still to be saved.
-        self._started: list[tuple[HeldProcess, HeldProcess]] = []
+        #: Changes that are shown, and whose rows and events are still to be saved: callers get their replies first.
+        self._shown: list[_ShownChange] = []
+        #: Reports that are being applied, or wait for their turn.
+        self._reports = 0
         #: Set when a process is to be run again.
         self.restarts_changed = asyncio.Event()
 
@@ -107,13 +116,29 @@ class Supervisor:
             return
         match fact["fact"]:
             case "adopted" | "ended" | "closed":
-                self._background.start(self.take(fact["report"]), fact["fact"])
+                if not self._take_end_at_once(fact["report"]):
+                    self._reports += 1
+                    self._background.start(self.take(fact["report"]), fact["fact"]).add_done_callback(self._taken)
             case "disk_full":
                 self._trouble(fact["id"], "disk_full")
             case "disk_free" | "recovered":
                 self._trouble(fact["id"], None)
             case "quarantined":
                 self._trouble(fact["id"], f"quarantined: {fact['message']}")
+
+    def _taken(self, _: object) -> None:
+        self._reports -= 1
+
+    def _take_end_at_once(self, report: Report) -> bool:
+        """Show the end of a process for which nothing has to be awaited. Whether it was one."""
+        process_id = ProcessId(report["id"])
+        process = self._registry.get(process_id)
+        if process is None or not process.is_up or report["exit"] is None or run_of(report) != process.run:
+            return False
+        if self._reports or self._turns.is_held(process_id) or not _is_plain(process.meta):
+            return False
+        self._show_end(self._with_last_used(applied(process, report)))
+        return True
 
     async def take(self, report: Report) -> None:
         """Apply a report, if its process is known."""
@@ -141,9 +166,7 @@ class Supervisor:
         elif process.is_restarting:
             self.wait_for_restart(process)
         elif isinstance(before.state, Requested):
-            self._registry.put(process)  # the caller who started it gets the reply first
-            self._started.append((before, process))
-            asyncio.get_running_loop().call_soon(self._save_started)
+            self._show_first(_ShownChange(before, process))
         elif process.state != before.state:
             self.show(process)
         else:
@@ -214,7 +237,7 @@ class Supervisor:
         On a full disk the process is shown all the same, because what happened is true, and the store writes the row
         when there is space. With `needs_disk` that raises instead, and nothing is shown.
         """
-        self._save_started()
+        self._save_shown()
         try:
             if edit is None:
                 await self._store.save(process, happened)
@@ -237,36 +260,61 @@ class Supervisor:
 
         With `is_in_bundle` the process is shown at once, and its row follows: a new daemon finds the end in the bundle.
         """
-        process, first = self._with_last_used(process), list[Event]()
+        process = self._with_last_used(process)
+        if is_in_bundle and _is_plain(process.meta):
+            self._show_end(process)
+            return
+        first = list[Event]()
         if process.meta.watch or process.meta.watch_regex:
             process, first = await self.before_end(process)
         happened = [*first, *self.happened(process)]
         if is_in_bundle:
             self._registry.put(process)
-            self._store.save_soon(process, happened, 0.0 if self._is_urgent(process.meta.session) else _END_LINGER)
+            self._store.save_soon(process, happened, self._linger(process))
         else:
             await self.commit(process, happened)
-        note_soon("ended", process=process.id, **_outcome(process.state))
-        if process.gave_up:
-            note("gave-up", process=process.id, restarts_in_a_row=process.streak)
+        _note_end(process)
+
+    def _show_end(self, process: HeldProcess) -> None:
+        """Show an end that the bundle has. Who waits for it gets a reply that its notice counts as delivered by, so the
+        notice is claimed now, and all the rest follows.
+        """
+        notice = events.completion(process, time.time())
+        self._show_first(_ShownChange(self._registry.get(process.id), process, notice and self._claimed(notice)))
+
+    def _show_first(self, change: _ShownChange) -> None:
+        self._shown.append(change)
+        self._registry.put(change.after)  # the callers that this wakes run before what is called soon
+        asyncio.get_running_loop().call_soon(self._save_shown)
 
     def happened(self, process: HeldProcess) -> list[Event]:
         """The events of the change from the process as it is shown to this one."""
-        self._save_started()
+        self._save_shown()
         return self._events(self._registry.get(process.id), process)
 
-    def _save_started(self) -> None:
-        """Comes before anything else is saved or published, so that each start is recorded before what follows it."""
-        while self._started:
-            before, process = self._started.pop(0)
-            self._store.save_soon(process, self._events(before, process))
+    def _save_shown(self) -> None:
+        """Comes before anything else is saved or published, so that each change is recorded before what follows it."""
+        while self._shown:
+            before, process, notice = self._shown.pop(0)
+            happened = self._events(before, process, notice)
+            if process.has_ended:
+                self._store.save_soon(process, happened, self._linger(process))
+                _note_end(process)
+            else:
+                self._store.save_soon(process, happened)
 
-    def _events(self, before: HeldProcess | None, process: HeldProcess) -> list[Event]:
+    def _linger(self, ended: HeldProcess) -> float:
+        return 0.0 if self._is_urgent(ended.meta.session) else _END_LINGER
+
+    def _events(self, before: HeldProcess | None, process: HeldProcess, claimed: Notice | None = None) -> list[Event]:
+        """`claimed` is the notice of its end, if that is claimed already."""
         now, session = time.time(), process.meta.session
-        happened = events.of_change(before, process, now)
+        happened = events.of_change(before, process, now, claimed)
         if happened and process.run == 0 and happened[0].topic in _FIRST and self._begins(session):
             happened.insert(0, Event("session.start", now, {"session": session, "parent": process.meta.parent_session}))
-        return [one if one.notice is None else replace(one, notice=self._claimed(one.notice)) for one in happened]
+        return [
+            one if one.notice in (None, claimed) else replace(one, notice=self._claimed(one.notice)) for one in happened
+        ]
 
     def _with_last_used(self, process: HeldProcess) -> HeldProcess:
         used = self._tracks_of(process).pop(process.id, None)
@@ -295,6 +343,17 @@ _FIRST = ("process.started", "process.queued")
 
 def _outcome(state: State) -> dict[str, object]:
     return {"reason": reason(state), "code": exit_code(state), "signal": end_signal(state)}
+
+
+def _is_plain(meta: Meta) -> bool:
+    """Whether an end of it is final and needs nothing but its report."""
+    return meta.place is None and meta.restart == "never" and not meta.watch and not meta.watch_regex
+
+
+def _note_end(process: HeldProcess) -> None:
+    note_soon("ended", process=process.id, **_outcome(process.state))
+    if process.gave_up:
+        note("gave-up", process=process.id, restarts_in_a_row=process.streak)
 
 
 async def _no_events(process: HeldProcess) -> tuple[HeldProcess, list[Event]]:

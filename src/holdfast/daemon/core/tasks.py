@@ -56,6 +56,10 @@ class KeyedLocks(Generic[Key]):
     def __getitem__(self, key: Key) -> asyncio.Lock:
         return self._locks.setdefault(key, asyncio.Lock())
 
+    def is_held(self, key: Key) -> bool:
+        lock = self._locks.get(key)
+        return lock is not None and lock.locked()
+
 
 class ChangeSignals(Generic[Key]):
     """Wakes the tasks that wait for changes of some keys."""
