@@ -23,7 +23,7 @@ class Wire:
 
 
 def following(wire: Wire, cursor: Cursor, to_exit: bool = True) -> FollowedOutput:
-    found = FollowedOutput("p", [cursor], to_exit)
+    found = FollowedOutput([cursor], to_exit)
     found.begin(wire.ask)
     return found
 
@@ -63,28 +63,16 @@ def test_a_limit_in_bytes_holds_over_cuts() -> None:
     assert wire.asked[-1][1]["bytes"] == 70
 
 
-def test_it_ends_with_the_process_though_others_hold_its_output_open() -> None:
+def test_it_ends_with_the_end_of_the_process() -> None:
     wire, cursor = Wire(), Cursor("p", follow=True, from_=0)
     found = following(wire, cursor)
-    assert [op for op, _ in wire.asked] == ["logs", "wait"]
-    take(found, wire, Output(1, "out", 0, b"hi"))
-    ended = {"id": "p", "status": "ended", "output_bytes": 5, "exit_offset": 5, "split": False}
-    take(found, wire, Done(2, {"processes": [ended], "done": ["p"], "timed_out": False}))
-    assert wire.cancelled == [1]
-    assert wire.asked[-1] == ("logs", {"process": "p", "stream": "out", "follow": False, "from": 2, "bytes": 3})
+    assert [(op, arguments["until"], arguments["consume"]) for op, arguments in wire.asked] == [("logs", "exit", False)]
+    assert take(found, wire, Output(1, "out", 0, b"hi")) == b"hi"
     before = found.is_over
-    assert take(found, wire, Output(3, "out", 2, b"!!\n")) == b"!!\n"
-    take(found, wire, Done(3, {"start": 2, "end": 5}))
+    take(found, wire, Done(1, {"start": 0, "end": 2, "process": {"id": "p", "status": "ended"}}))
     assert (before, found.is_over) == (False, True)
     assert found.ended is not None
-
-
-def test_a_wait_that_the_daemon_cuts_short_is_asked_again() -> None:
-    wire = Wire()
-    found = following(wire, Cursor("p", follow=True, from_=0))
-    take(found, wire, Done(2, {"processes": [{"id": "p", "status": "running"}], "done": [], "timed_out": True}))
-    assert wire.asked[-1][0] == "wait"
-    assert not found.is_over
+    assert found.ended.status == "ended"
 
 
 def test_errors_are_raised() -> None:

@@ -370,7 +370,7 @@ class LogSource:
             from holdfast.client.reading import Cursor, FollowedOutput
 
             cursors = [Cursor(process_id, stream, True, from_=self._next[stream]) for stream in self.streams]
-            return [FollowedOutput(process_id, cursors, to_exit=True)]
+            return [FollowedOutput(cursors, to_exit=True)]
         from holdfast.client.calls import matches
 
         options = grep.search_options(given)

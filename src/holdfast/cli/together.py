@@ -251,7 +251,7 @@ class Together:
     def _read_on(self, member: str, process: Process, offsets: dict[str, int]) -> None:
         views = {stream: TextView() for stream in offsets}
         cursors = [Cursor(process.id, stream, True, from_=offset) for stream, offset in offsets.items()]
-        with Reading(self._client.open_link, FollowedOutput(process.id, cursors, to_exit=True)) as reading:
+        with Reading(self._client.open_link, FollowedOutput(cursors, to_exit=True)) as reading:
             for piece in reading:
                 offsets[piece.stream] = piece.end
                 text = views[piece.stream].feed(piece.data)

@@ -341,7 +341,7 @@ def follow(process: Ref, offset: int = 0, *, stream: str = "out", until: str = "
     from holdfast.client.reading import Cursor, FollowedOutput
 
     cursor = Cursor(ref(process), stream, True, from_=offset)
-    return FollowedOutput(ref(process), [cursor], to_exit=until == "exit")
+    return FollowedOutput([cursor], to_exit=until == "exit")
 
 
 def read(
@@ -357,7 +357,7 @@ def read(
     from holdfast.client.reading import Cursor, FollowedOutput
 
     cursor = Cursor(ref(process), stream, from_=offset, lines=lines, line=line, bytes=bytes)
-    return FollowedOutput(ref(process), [cursor], to_exit=False)
+    return FollowedOutput([cursor], to_exit=False)
 
 
 def search(process: Ref, pattern: str, *, limit: int | None = 1000, **options: Unpack[SearchOptions]) -> Call[Found]:

@@ -219,7 +219,7 @@ def _http_fields(op: str, ask: Message) -> Message:
         names = {"env": "caller_env", "grant": "env"}
         return {names.get(name, name): value for name, value in ask.items()}
     if op == "logs":
-        return {"follow": False, **ask, "view": "raw", "until": "closed"}
+        return {"follow": False, "until": "closed", **ask, "view": "raw"}
     if op == "events":
         return {"follow": False, **ask}
     if op in ("put_file", "get_file"):  # the media type says it

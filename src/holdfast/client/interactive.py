@@ -137,7 +137,7 @@ class InteractiveReading(Reading[Output]):
         consumes: bool = False,
     ) -> None:
         cursors = [Cursor(process.id, stream, True, from_=offset) for stream, offset in offsets.items()]
-        super().__init__(open_link, FollowedOutput(process.id, cursors, to_exit=True, consumes=consumes))
+        super().__init__(open_link, FollowedOutput(cursors, to_exit=True, consumes=consumes))
         self._first = cursors[0]
         self.input = PendingInput(process.id, accepted)
         self._id = process.id

@@ -123,13 +123,6 @@ class Cursor:
         left = {"bytes": self._left, "to_time": self._asked.get("to_time")}
         return {**where, "from": self._next, **{key: value for key, value in left.items() if value is not None}}
 
-    def stop_at(self, offset: int | None) -> None:
-        """Follow no longer; read on to `offset` at most."""
-        self.follow = False
-        if offset is not None and self._next is not None:
-            rest = max(0, offset - self._next)
-            self._left = rest if self._left is None else min(rest, self._left)
-
     def take(self, answer: Answer) -> list[Output]:
         """The next piece, unless it was read before. Raises what the daemon answered."""
         if isinstance(answer, Failed):
@@ -159,26 +152,19 @@ class FollowedOutput(Followed[Output]):
 
     shares_link = True
 
-    def __init__(self, process: str, cursors: Sequence[Cursor], to_exit: bool, consumes: bool = False) -> None:
-        super().__init__("logs", {})
+    def __init__(self, cursors: Sequence[Cursor], to_exit: bool, consumes: bool = False) -> None:
+        super().__init__("logs", {"until": "exit", "consume": consumes} if to_exit else {})
         self._cursors = cursors
-        self._process = process
         self._to_exit = to_exit
-        self._consumes = consumes
-        self._asked: dict[int, Cursor | None] = {}
+        self._asked: dict[int, Cursor] = {}
 
     @property
     def is_over(self) -> bool:
-        return all(cursor.answer is not None for cursor in self._cursors) and not self._waits
-
-    @property
-    def _waits(self) -> bool:
-        return self._to_exit and self.ended is None
+        return all(cursor.answer is not None for cursor in self._cursors)
 
     def begin(self, ask: AskNow) -> None:
-        self._asked = {ask("logs", cursor.question()): cursor for cursor in self._cursors if cursor.answer is None}
-        if self._waits:
-            self._ask_wait(ask)
+        left = [cursor for cursor in self._cursors if cursor.answer is None]
+        self._asked = {ask("logs", {**cursor.question(), **self._arguments}): cursor for cursor in left}
 
     def note_cut(self, cut: Unreachable) -> None:
         self._asked = {}
@@ -188,43 +174,16 @@ class FollowedOutput(Followed[Output]):
         if answer.rid not in self._asked:
             return []
         cursor = self._asked[answer.rid]
-        if cursor is None:
-            self._take_wait(answer, ask, cancel)
-            return []
         pieces = cursor.take(answer)
         self.answer = self._cursors[0].answer
         if pieces:
             self._cuts = 0
+        if cursor.answer is not None and self._to_exit:
+            self.ended = Process(cursor.answer["process"])
         return pieces
 
     def unanswered(self) -> set[int]:
-        return {
-            rid
-            for rid, cursor in self._asked.items()
-            if (self.ended is None if cursor is None else cursor.answer is None)
-        }
-
-    def _ask_wait(self, ask: AskNow) -> None:
-        asked: Message = {"processes": [self._process], "mode": "all", "until": "exit"}
-        self._asked[ask("wait", asked if self._consumes else {**asked, "consume": False})] = None
-
-    def _take_wait(self, answer: Answer, ask: AskNow, cancel: Callable[[int], None]) -> None:
-        if isinstance(answer, Failed):
-            raise answer.error
-        if not isinstance(answer, Done):
-            return
-        process = Process(answer.value["processes"][0])
-        if process.status != "ended":  # the daemon's limit on a wait is over
-            self._ask_wait(ask)
-            return
-        self.ended = process
-        reach = None if process.split else max(process.output_bytes, process.exit_offset or 0)
-        for rid, cursor in list(self._asked.items()):
-            if cursor is not None and cursor.answer is None:
-                cancel(rid)
-                del self._asked[rid]
-                cursor.stop_at(reach)
-                self._asked[ask("logs", cursor.question())] = cursor
+        return {rid for rid, cursor in self._asked.items() if cursor.answer is None}
 
 
 class FollowedEvents(Followed[Message]):

@@ -157,9 +157,7 @@ def succeeded(process: HeldProcess) -> bool:
     return reason(process.state) == "exited" and exit_code(process.state) in process.meta.success_codes
 
 
-def of_change(
-    before: HeldProcess | None, after: HeldProcess, now: float, claimed: Notice | None = None
-) -> list[Event]:
+def of_change(before: HeldProcess | None, after: HeldProcess, now: float, claimed: Notice | None = None) -> list[Event]:
     """The events of one change, in order. A change that was recorded before has none.
 
     `claimed`: the notice of an end, where it was made before.

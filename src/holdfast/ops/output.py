@@ -31,6 +31,11 @@ class Logs(Operation):
     from_time: Time | None = field(None, help=_FROM_TIME)
     to_time: Time | None = field(None, help=_TO_TIME)
     follow: Flag = field(False, help="Keep sending output as it comes.")
+    until: Literal["exit", "closed"] = field(
+        "closed",
+        help="With `follow`: until the process has ended and what it wrote was sent, or until no process can write any "
+        "more.",
+    )
     wait: Seconds | None = field(None, help="Seconds to wait for output after `from`, if there is none yet.")
     beyond: Size | None = field(
         None, help="With `wait`: wait for output after this byte instead, if it is greater than `from`."

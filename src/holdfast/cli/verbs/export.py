@@ -72,7 +72,7 @@ def _cast(client: Client, name: str, stream: str) -> Iterator[bytes]:
     if page.start:
         console.say(f"the first {page.start} bytes of the output are no longer kept: the recording begins behind them")
     cursor = Cursor(process.id, stream, from_=page.start, bytes=max(0, page.total - page.start))
-    with Reading(client.open_link, FollowedOutput(process.id, [cursor], to_exit=False)) as reading:
+    with Reading(client.open_link, FollowedOutput([cursor], to_exit=False)) as reading:
         for piece in reading:
             yield writer.feed(piece.offset, piece.data)
     yield writer.end()

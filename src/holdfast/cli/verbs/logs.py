@@ -213,7 +213,7 @@ def _stream(client: Client, process_id: str, given: Given) -> int:
     asked = {"lines": given.lines, "line": given.line, "bytes": limit, "to_time": given.until}
     cursor = Cursor(process_id, stream, given.follow, from_=start, from_time=given.since, **asked)
     pieces = JsonPieces(given.raw) if given.json else RawPieces() if given.raw else _text_pieces(given)
-    with Reading(client.open_link, FollowedOutput(process_id, [cursor], to_exit=given.follow)) as reading:
+    with Reading(client.open_link, FollowedOutput([cursor], to_exit=given.follow)) as reading:
         begin, end = _show(reading, pieces, start, is_tail, is_page=given.bytes is not None and not given.follow)
     answer = reading.answer or {}
     if not given.follow and (given.lines is not None or given.line is not None or given.bytes is not None):

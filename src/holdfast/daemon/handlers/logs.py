@@ -9,7 +9,7 @@ from functools import partial
 from holdfast.daemon.core.context import Call, DaemonContext, Message
 from holdfast.daemon.notices.objects import consume
 from holdfast.daemon.streams import output
-from holdfast.errors import BadValue
+from holdfast.errors import BadValue, NotFound
 from holdfast.logs import lines
 from holdfast.logs.times import TimeEntry, read_index, window
 from holdfast.model.process import HeldProcess
@@ -24,9 +24,17 @@ async def handle(context: DaemonContext, call: Call, ask: Logs) -> Message:
     """Streams the output. The reply says which bytes were sent, how many there are, and how many were dropped.
 
     With `consume`, the completion of an ended process counts as delivered when its owner has read the end of the log.
+    Raises NotFound if a process that is followed until its end is removed.
     """
     process = context.registry.identify(ask.process)
     _check(ask, process)
+    if not ask.follow or ask.until != "exit":
+        return await _read(context, call, ask, process)
+    with context.inbox.awaiting([process.id] if ask.consume else [], call.owner, is_enough=True):
+        return await _read(context, call, ask, process)
+
+
+async def _read(context: DaemonContext, call: Call, ask: Logs, process: HeldProcess) -> Message:
     if process.is_queued and (ask.follow or ask.wait):
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(None if ask.follow else _granted(context, ask.wait or 0.0)):
@@ -40,7 +48,7 @@ async def handle(context: DaemonContext, call: Call, ask: Logs) -> Message:
         if part is None:
             part = await context.read(_range, log, ask)
         answer = await _stream(context, call, log, process, ask, part)
-        if ask.consume and _is_the_end(answer):
+        if ask.consume and _is_the_end(ask, answer):
             await consume(context, call, [process.id])
         if call.consumed:
             answer["consumes"] = call.consumed
@@ -80,11 +88,14 @@ async def _stream(
         upto = min(start + ask.bytes, upto) if upto is not None else start + ask.bytes
     at = start
     skipped = max(0, start - ask.from_) if ask.from_ is not None else 0
-    async for chunk in output.pieces(context, log, process.id, ask.stream, start, upto, ask.follow, end):
+    to_exit = ask.follow and ask.until == "exit"
+    async for chunk in output.pieces(context, log, process.id, ask.stream, start, upto, ask.follow, end, to_exit):
         skipped += chunk.offset - at
         at = chunk.end
         await call.send(ask.stream, chunk.offset, chunk.data)
         await asyncio.sleep(0)  # a fast reader of a long log must not delay other callers
+    if to_exit and context.registry.get(process.id) is None:
+        raise NotFound(f"{process.id} was removed", next="holdfast ps -a")
     extent = await context.read(log.extent)
     return {**_answer(context, process, ask.stream, start, at, skipped, extent), "upto": part_end}
 
@@ -107,8 +118,9 @@ def _granted(context: DaemonContext, wait: float) -> float:
     return min(wait, limit) if limit > 0 else wait
 
 
-def _is_the_end(answer: Message) -> bool:
-    return answer["process"]["status"] == "ended" and bool(answer["end"] >= answer["total"])
+def _is_the_end(ask: Logs, answer: Message) -> bool:
+    has_ended = answer["process"]["status"] == "ended"
+    return has_ended and ((ask.follow and ask.until == "exit") or bool(answer["end"] >= answer["total"]))
 
 
 def _unchanged(answer: Message) -> Message:

@@ -82,12 +82,16 @@ async def pieces(
     upto: int | None,
     follow: bool,
     end: int | None = None,
+    to_exit: bool = False,
 ) -> AsyncIterator[Chunk]:
-    """The log from `start` on, up to `upto` or its end; with `follow`, until nothing more can come in any run. `end`:
-    where the log ended just now, so that nothing is read from there before more has come.
+    """The log from `start` on, up to `upto` or its end; with `follow`, until nothing more can come in any run, or
+    `to_exit`: until the process has ended and what it wrote was given. `end`: where the log ended just now, so that
+    nothing is read from there before more has come.
     """
     run, closed, is_complete = 0, not follow, False
     ahead, is_new = (math.inf if end is None else end), False
+    if to_exit and (reach := _reach_at_end(context, process_id, stream)) is not None:
+        closed, upto, ahead = True, reach, math.inf
 
     async def read(at: int) -> tuple[int, Chunk] | None:
         nonlocal is_complete
@@ -102,16 +106,24 @@ async def pieces(
         return chunk.end, chunk if upto is None else Chunk(chunk.offset, chunk.data[: upto - chunk.offset])
 
     async def wait(at: int) -> bool:
-        nonlocal run, closed, ahead, is_new
+        nonlocal run, closed, ahead, is_new, upto
         if is_complete:
             return False
         ahead, is_new = math.inf, True
         if closed:
             closed = False
-            return follow and await opens_again(context, process_id, run)
+            if not follow or await opens_again(context, process_id, run):
+                return follow
+            if to_exit:
+                await context.registry.wait_ended(process_id)
+            return False
         await until_started(context, process_id)
         run = run_of(context, process_id)
-        closed = await _is_closed_beyond(context, process_id, stream, at)
+        if to_exit:
+            closed = await _is_over_beyond(context, process_id, stream, at)
+            upto = _reach_at_end(context, process_id, stream)
+        else:
+            closed = await _is_closed_beyond(context, process_id, stream, at)
         return True
 
     async with aclosing(follow_cursor(start, read, wait)) as chunks:
@@ -133,6 +145,23 @@ async def _is_closed_beyond(context: DaemonContext, process_id: ProcessId, strea
             if process.meta.place is None:
                 raise
             await asyncio.sleep(_UNREACHABLE_PAUSE)
+
+
+async def _is_over_beyond(context: DaemonContext, process_id: ProcessId, stream: str, at: int) -> bool:
+    """Until a stream has output beyond `at` or is closed, or its process has ended: whether one of the latter."""
+    closed = asyncio.ensure_future(_is_closed_beyond(context, process_id, stream, at))
+    done = await first_of(closed, context.registry.wait_ended(process_id))
+    now = context.registry.get(process_id)
+    return now is None or now.has_ended or (closed in done and closed.result())
+
+
+def _reach_at_end(context: DaemonContext, process_id: ProcessId, stream: str) -> int | None:
+    """How far a stream reached when its process ended; None while it runs."""
+    process = context.registry.get(process_id)
+    if process is None or not process.has_ended:
+        return None
+    reach = process.streams[stream].end if stream in process.streams else 0
+    return max(reach, process.exit_offset or 0) if stream == "out" else reach
 
 
 async def until_started(context: DaemonContext, process_id: ProcessId) -> HeldProcess | None:

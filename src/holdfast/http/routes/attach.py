@@ -18,7 +18,7 @@ from holdfast.daemon.core.context import Message
 from holdfast.errors import BadValue, Denied, NotApproved, NotNow, StdinFull, Unreachable
 from holdfast.http.request import HttpRequest
 from holdfast.http.responses import ClientGone
-from holdfast.http.routes.log import discard, follow
+from holdfast.http.routes.log import discard
 from holdfast.http.routes.processes import with_signal
 from holdfast.http.routing import Success, operation_route
 from holdfast.http.websocket import CONTROL, STDERR, STDIN, STDOUT, WebSocket
@@ -151,12 +151,10 @@ async def _stream(
     reach = offset
 
     async def send(stream: str, offset: int, data: bytes) -> None:
-        """May be cancelled when the process ends, and called again with what was sent in part."""
         nonlocal reach
         if offset > reach:
             await socket.control({"type": "gap", "stream": stream, "from": reach, "to": offset})
             reach = offset
-        data = data[reach - offset :]
         for at in range(0, len(data), _PIECE):
             piece = data[at : at + _PIECE]
             await flow.permit(len(piece))
@@ -164,8 +162,8 @@ async def _stream(
             await socket.send(_CHANNELS[stream], piece)
             reach += len(piece)
 
-    ask = {"process": process.id, "stream": stream, "from": offset, "follow": True}
-    return await follow(request, ask, send, to_exit=True)
+    ask = {"process": process.id, "stream": stream, "from": offset, "follow": True, "until": "exit"}
+    return await request.ask("logs", ask, send)
 
 
 async def _receive(socket: WebSocket, flow: FlowControl, waiting: InputQueue) -> None:

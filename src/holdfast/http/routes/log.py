@@ -12,10 +12,9 @@ from holdfast.client.page import LogPage
 from holdfast.daemon.core.context import Message
 from holdfast.errors import BadValue, HoldfastError
 from holdfast.http import sse
-from holdfast.http.request import HttpRequest, SendData
+from holdfast.http.request import HttpRequest
 from holdfast.http.responses import ClientGone, Headers, Response, Write, json_response, problem
 from holdfast.http.routing import EVENT_STREAM, JSON, OCTETS, HeaderField, Success, operation_route
-from holdfast.model.process import ProcessId
 from holdfast.ops.declare import field
 from holdfast.ops.output import Logs
 
@@ -145,7 +144,8 @@ def _longest_wait(request: HttpRequest) -> float:
 
 async def _events(request: HttpRequest) -> Response:
     query = dict(request.query)
-    view, until = query.pop("view", "text"), query.pop("until", "exit")
+    view = query.pop("view", "text")
+    query.setdefault("until", "exit")
     if "wait" in query and query.get("follow", True):
         raise BadValue("a stream of events that goes on needs no wait", next="leave it out, or give follow=false")
     last = request.header("last-event-id")
@@ -163,10 +163,10 @@ async def _events(request: HttpRequest) -> Response:
     # An invalid request is refused before the stream begins.
     await request.ask("logs", {**ask, **at_once, "follow": False, "bytes": 0, "consume": False}, discard)
 
-    return sse.event_stream(request, lambda write: _stream(request, ask, write, view == "raw", until == "exit"))
+    return sse.event_stream(request, lambda write: _stream(request, ask, write, view == "raw"))
 
 
-async def _stream(request: HttpRequest, ask: Message, write: Write, raw: bool, to_exit: bool) -> None:
+async def _stream(request: HttpRequest, ask: Message, write: Write, raw: bool) -> None:
     pieces = sse.OutputEvents(str(ask.get("stream", "out")), 0, raw)
 
     async def send(stream: str, offset: int, data: bytes) -> None:
@@ -174,7 +174,7 @@ async def _stream(request: HttpRequest, ask: Message, write: Write, raw: bool, t
             await write(events)
 
     try:
-        reply = await follow(request, ask, send, to_exit)
+        reply = await request.ask("logs", ask, send)
         await write(pieces.flush() + sse.end_event(max(pieces.reach, reply["end"]), reply))
     except ClientGone:
         raise
@@ -184,46 +184,6 @@ async def _stream(request: HttpRequest, ask: Message, write: Write, raw: bool, t
 
 async def discard(stream: str, offset: int, data: bytes) -> None:
     return
-
-
-async def follow(request: HttpRequest, ask: Message, send: SendData, to_exit: bool) -> Message:
-    """The reply of `logs` at the end. With `to_exit`, descendants that keep the output open are not waited for."""
-    if not (ask.get("follow") and to_exit):
-        return await request.ask("logs", ask, send)
-    reach = -1
-
-    async def track(stream: str, offset: int, data: bytes) -> None:
-        nonlocal reach
-        await send(stream, offset, data)
-        reach = offset + len(data)
-
-    following = asyncio.ensure_future(request.ask("logs", ask, track))
-    ended = asyncio.ensure_future(request.context.registry.wait_ended(ProcessId(ask["process"])))
-    try:
-        await asyncio.wait({following, ended}, return_when=asyncio.FIRST_COMPLETED)
-        if following.done():
-            reply = following.result()
-            process = await ended  # its end may come after the end of its output
-            return reply if process is None else {**reply, "process": request.context.show(process)}
-    finally:
-        for waiting in (following, ended):
-            waiting.cancel()
-        await asyncio.wait({following, ended})
-    return await request.ask("logs", _rest(request, ask, reach), send)
-
-
-def _rest(request: HttpRequest, ask: Message, reach: int) -> Message:
-    """The request for the rest of the output once the process has ended: up to its size at the end."""
-    rest = {**ask, "follow": False}
-    if reach >= 0:
-        rest["from"] = reach
-        rest.pop("lines", None)
-    process = request.context.registry.get(ProcessId(ask["process"]))
-    if process is not None and not process.meta.split and "from" in rest:
-        shown = request.context.show(process)
-        end = max(shown["output_bytes"], shown["exit_offset"] or 0)
-        rest["bytes"] = max(0, end - rest["from"])
-    return rest
 
 
 _PAGE_HEADERS = {
