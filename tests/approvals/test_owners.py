@@ -25,7 +25,7 @@ from tests.support import eventually, run_cli
 
 UNKNOWN = "proc_0123456789ab"
 
-Deed = Callable[[Client, str], object]
+Call = Callable[[Client, str], object]
 
 
 def _first(reading: Reading[Output]) -> object:
@@ -33,9 +33,13 @@ def _first(reading: Reading[Output]) -> object:
         return next(reading)
 
 
-DEEDS: dict[str, Deed] = {
+#: Every method of the client that takes a process. Each has to refuse one of another session.
+CALLS: dict[str, Call] = {
     "inspect": lambda hf, ref: hf.inspect(ref),
+    "why": lambda hf, ref: hf.why(ref),
+    "process_events": lambda hf, ref: hf.process_events(ref),
     "logs": lambda hf, ref: hf.logs(ref),
+    "log_times": lambda hf, ref: hf.log_times(ref, stream="out", offset=0, upto=1),
     "search": lambda hf, ref: hf.search(ref, "x"),
     "wait": lambda hf, ref: hf.wait(ref, timeout=1),
     "wait for output": lambda hf, ref: hf.wait(ref, until="output", timeout=1),
@@ -51,8 +55,8 @@ DEEDS: dict[str, Deed] = {
     "read": lambda hf, ref: _first(hf.read(ref)),
     "transfer": lambda hf, ref: hf.transfer(ref, "agent"),
 }
-#: Not to be had over HTTP yet, or only there.
-ON_THE_SOCKET: dict[str, Deed] = {
+#: Requests on a connection of their own, which only the socket has.
+ON_THE_SOCKET: dict[str, Call] = {
     "attached": lambda hf, ref: ask(hf, "attached", process=ref),
 }
 
@@ -74,30 +78,30 @@ def agent(instance: Path) -> Iterator[Client]:
         hf.kill(all=True, grace=0.2)
 
 
-def refusal(deed: Deed, hf: Client, ref: str) -> dict[str, Any]:
+def refusal(call: Call, hf: Client, ref: str) -> dict[str, Any]:
     with pytest.raises(HoldfastError) as refused:
-        deed(hf, ref)
+        call(hf, ref)
     told = refused.value.to_wire()
     return {key: str(value).replace(ref, "REF") for key, value in told.items()}
 
 
-@pytest.mark.parametrize("deed", DEEDS.values(), ids=DEEDS.keys())
-def test_a_foreign_id_answers_like_an_unknown_one(agent: Client, foreign: Process, deed: Deed) -> None:
-    unknown = refusal(deed, agent, UNKNOWN)
+@pytest.mark.parametrize("call", CALLS.values(), ids=CALLS.keys())
+def test_a_foreign_id_answers_like_an_unknown_one(agent: Client, foreign: Process, call: Call) -> None:
+    unknown = refusal(call, agent, UNKNOWN)
     assert unknown["code"] == "not_found"
-    assert refusal(deed, agent, foreign.id) == unknown
-    assert refusal(deed, agent, foreign.id[:12]) == refusal(deed, agent, UNKNOWN[:12])
-    assert refusal(deed, agent, "theirs") == refusal(deed, agent, "nobodys")
+    assert refusal(call, agent, foreign.id) == unknown
+    assert refusal(call, agent, foreign.id[:12]) == refusal(call, agent, UNKNOWN[:12])
+    assert refusal(call, agent, "theirs") == refusal(call, agent, "nobodys")
     with holdfast.connect(session="owner", strict=True) as owner:
         assert owner.inspect(foreign).status == "running", "and nothing came of it"
 
 
-@pytest.mark.parametrize("deed", ON_THE_SOCKET.values(), ids=ON_THE_SOCKET.keys())
-def test_also_of_what_is_asked_on_the_socket_alone(agent: Client, foreign: Process, deed: Deed, instance: Path) -> None:
+@pytest.mark.parametrize("call", ON_THE_SOCKET.values(), ids=ON_THE_SOCKET.keys())
+def test_also_of_what_is_asked_on_the_socket_alone(agent: Client, foreign: Process, call: Call, instance: Path) -> None:
     with holdfast.connect(session="agent", strict=True, home=instance) as hf:
-        unknown = refusal(deed, hf, UNKNOWN)
+        unknown = refusal(call, hf, UNKNOWN)
         assert unknown["code"] == "not_found"
-        assert refusal(deed, hf, foreign.id) == unknown
+        assert refusal(call, hf, foreign.id) == unknown
 
 
 def test_lists_show_ones_own(agent: Client, foreign: Process) -> None:
@@ -107,6 +111,7 @@ def test_lists_show_ones_own(agent: Client, foreign: Process) -> None:
     assert agent.ps(session="owner") == agent.ps(session="nobody") == []
     assert [row["id"] for row in agent.top()["processes"]] == [mine.id]
     assert agent.top()["total"] == 1
+    assert agent.glance([mine.id, foreign.id])["unknown"] == [foreign.id]
     assert [session["session"] for session in agent.sessions()] == ["agent"]
 
 
@@ -209,9 +214,9 @@ def test_notices_of_others_are_not_told(agent: Client, instance: Path) -> None:
 
 def test_what_is_for_the_person_at_the_machine_is_refused(agent: Client, instance: Path) -> None:
     with holdfast.connect(session="agent", strict=True, home=instance) as hf:
-        for deed in (hf.stop_daemon, hf.http, hf.audit, hf.sinks):
+        for call in (hf.stop_daemon, hf.http, hf.audit, hf.sinks):
             with pytest.raises(holdfast.Denied):
-                deed()
+                call()
         with pytest.raises(holdfast.NotFound):
             hf.rename_session("owner", "agent")
         assert hf.inbox(session="owner") == []
@@ -250,9 +255,9 @@ def test_approvals_of_others_are_not_there(agent: Client, instance: Path) -> Non
         assert refused.value.data is not None
         request = refused.value.data["approval"]["id"]
         assert request not in {one.id for one in agent.approvals(all=True)}
-        for deed in (agent.approve, agent.deny, agent.approval_shown):
+        for call in (agent.approve, agent.deny, agent.approval_shown):
             with pytest.raises(holdfast.NotFound):
-                deed(request)
+                call(request)
     with holdfast.connect() as person:
         person.deny(request)
 
@@ -260,6 +265,13 @@ def test_approvals_of_others_are_not_there(agent: Client, instance: Path) -> Non
 def test_every_operation_has_a_rule_for_such_connections() -> None:
     special = {operation for operation in OPERATIONS.values() if operation.traits.scope == Scope.SPECIAL}
     assert special == scope._SPECIAL.keys()
+
+
+def test_an_operation_on_processes_is_limited_to_those_that_the_caller_sees() -> None:
+    """By its scope. `glance` answers for ids that it does not know, so its handler filters them."""
+    on_processes = [one for one in OPERATIONS.values() if {"process", "processes"} & one.FIELDS.keys()]
+    assert len(on_processes) > 15
+    assert {one.op for one in on_processes if one.traits.scope in (Scope.CHECKED, Scope.OPERATOR)} == {"glance"}
 
 
 def test_every_operation_has_a_handler() -> None:

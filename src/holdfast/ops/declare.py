@@ -136,7 +136,7 @@ class Record:
 
 
 class Scope:
-    """What an operation does for a caller that is bound to its session (`holdfast.connect(strict=True)`)."""
+    """What an operation does for a strict caller, which sees only its own session."""
 
     #: `process` must belong to its session; any other gets the reply for an unknown one.
     PROCESS = "process"

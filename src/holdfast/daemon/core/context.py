@@ -220,10 +220,11 @@ class Call:
         """The name of the caller in events and in the audit log."""
         return self.client or self.owner
 
-    def ends(self, session: str) -> str | None:
-        """The name of the caller in the record of the end of a process of this session.
+    def ended_by(self, session: str) -> str | None:
+        """The name to record as `by` when the caller ends a process of this session.
 
-        None where a page would be taken for the session itself, which is not notified of what it ended.
+        None for a page of the dashboard where the session itself is called `dashboard`: it would count as the one that
+        ended the process, and would not be notified.
         """
         return self.session if self.client in (None, session) else self.client
 

@@ -64,7 +64,7 @@ async def _end_processes(context: DaemonContext, call: Call, key: str) -> int:
     if not (context.places.is_open(key) and context.places.get(key).keeper.is_reachable):
         return 0
     running = [one for one in context.registry.running() if one.meta.place == key and not one.is_queued]
-    works = (end(context, one, call.ends(one.meta.session), "killed", context.settings.grace) for one in running)
+    works = (end(context, one, call.ended_by(one.meta.session), "killed", context.settings.grace) for one in running)
     results = await asyncio.gather(*works, return_exceptions=True)
     return sum(isinstance(result, dict) and result["status"] == "ended" for result in results)
 

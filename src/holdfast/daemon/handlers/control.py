@@ -26,7 +26,9 @@ async def kill(context: DaemonContext, call: Call, ask: Kill) -> Message:
         works = [_signal(context, process, ask.signal) for process in targets]
     else:
         grace = _grace(context, ask.grace)
-        works = [ending.end(context, process, call.ends(process.meta.session), "killed", grace) for process in targets]
+        works = [
+            ending.end(context, process, call.ended_by(process.meta.session), "killed", grace) for process in targets
+        ]
     results = await asyncio.gather(*works)
     return {
         "results": [
@@ -39,7 +41,7 @@ async def restart(context: DaemonContext, call: Call, ask: Restart) -> Message:
     """Replies when it runs again, with the same id and spec. Repeated with the same `run`, it is the same restart."""
     process = context.registry.identify(ask.process)
     async with commands.restarting(context, call, ask, process, ask.run):
-        by = call.ends(process.meta.session)
+        by = call.ended_by(process.meta.session)
         process = await restarting.restart(context, process, by, ask.run, _grace(context, ask.grace))
     return {"process": context.show(process)}
 

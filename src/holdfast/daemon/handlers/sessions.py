@@ -49,10 +49,10 @@ async def end_session(context: DaemonContext, call: Call, ask: EndSession) -> Me
         raise BadValue("end which session?")
     await context.approvals.end_session(session)
     context.passwords.forget(session)
-    to = _heir(context, ask, session)
+    to = _new_owner(context, ask, session)
     ending, _ = end_with_session(context.registry.running(), session)
     results = await asyncio.gather(
-        *(end(context, process, call.ends(session), "session_end", context.settings.grace) for process in ending)
+        *(end(context, process, call.ended_by(session), "session_end", context.settings.grace) for process in ending)
     )
     closed = await context.sessions.close(session, to, [process.id for process in ending])
     return {
@@ -63,7 +63,7 @@ async def end_session(context: DaemonContext, call: Call, ask: EndSession) -> Me
     }
 
 
-def _heir(context: DaemonContext, ask: EndSession, session: str) -> str | None:
+def _new_owner(context: DaemonContext, ask: EndSession, session: str) -> str | None:
     """The session that gets the running processes: the named one, else the parent; None where they are kept."""
     named, keep = context.current_name(ask.to), ask.keep
     if named is not None and keep:
@@ -73,8 +73,8 @@ def _heir(context: DaemonContext, ask: EndSession, session: str) -> str | None:
     if named is not None or keep:
         return named
     parent = parent_of(context.registry.all.values(), session)
-    heir = context.sessions.resolve(parent) if parent is not None else None
-    return heir if heir != session else None
+    owner = context.sessions.resolve(parent) if parent is not None else None
+    return owner if owner != session else None
 
 
 async def rename_session(context: DaemonContext, call: Call, ask: RenameSession) -> Message:

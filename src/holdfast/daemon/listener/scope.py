@@ -33,7 +33,7 @@ def narrow(context: DaemonContext, call: Call, ask: Any) -> None:
     if call.is_bound and isinstance(ask, ApprovalOptions):
         ask.asker = False  # it cannot approve, so it has no approver to ask
     if isinstance(ask, Transfer | EndSession) and call.is_bound and ask.to is not None:
-        _check_heir(context, call, ask.to)
+        _check_new_owner(context, call, ask.to)
     match ask.traits.scope:
         case Scope.PROCESS:
             ask.process = find(context, call, ask.process).id
@@ -109,7 +109,7 @@ def _own(context: DaemonContext, call: Call, ask: Start | Exec) -> None:
     ask.gate = ask.gate or call.is_gated
 
 
-def _check_heir(context: DaemonContext, call: Call, to: str) -> None:
+def _check_new_owner(context: DaemonContext, call: Call, to: str) -> None:
     """A held command gives nothing to other sessions: they would be notified of it. Raises Denied."""
     if not call.sees(current_name(context, call, to)):
         raise Denied("a held command cannot give processes to another session", next="ask the user")

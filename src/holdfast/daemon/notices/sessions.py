@@ -1,4 +1,4 @@
-"""Sessions: their current and former names, and moving processes and notices from one to another."""
+"""Sessions: towner current and former names, and moving processes and notices from one to another."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ class SessionOwnership:
         return processes, notices
 
     async def transfer(self, ids: Iterable[ProcessId], to: str) -> list[str]:
-        """Give them to another session, with their pending notices. On disk when it returns."""
+        """Give them to another session, with towner pending notices. On disk when it returns."""
         await self._inbox.all_arrived()
         async with self._turns(ids) as processes:
             to = self.resolve(to)
@@ -133,19 +133,19 @@ class SessionOwnership:
         running = [process.id for process in self._registry.running() if process.meta.session == session]
         async with self._turns(running) as found:
             living = [process for process in found if process.is_running and process.meta.session == session]
-            heir = self.resolve(to) if to is not None else session
+            new_owner = self.resolve(to) if to is not None else session
             passing = living if to is not None else []
             passed = [process.id for process in passing]
             left = [process.id for process in living if to is None]
             fields = {"session": session, "to": to, "ended": ended, "passed": passed, "left": left}
-            happened = [_transferred(process, heir) for process in passing]
+            happened = [_transferred(process, new_owner) for process in passing]
             if ended or living or self._is_known(session):
                 happened.append(Event("session.end", time.time(), fields))
             for listener in self.on_transfer:
                 for process in passing:
-                    listener(process.id, heir)
+                    listener(process.id, new_owner)
             pending = partial(self._inbox.all_of, session) if to is not None else list[Notice]
-            notices = await self._move(passing, pending, heir, happened)
+            notices = await self._move(passing, pending, new_owner, happened)
             if not left:
                 self._names.ends(session)
         return EndedSession(passed, left, notices)

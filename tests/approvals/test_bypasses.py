@@ -1,4 +1,4 @@
-"""Ways around the gate that were tried, and are shut."""
+"""Ways to bypass the check of commands: each was possible once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A home or a socket that somebody deletes: the instance is found again, or ends when it is no longer needed."""
+"""A home or a socket that is deleted: the instance is found again, or ends when it is no longer needed."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ import pytest
 import holdfast
 from tests.support import eventually, is_alive, processes_of
 
-PATIENCE = 30.0
+END_TIMEOUT = 30.0
 
 
 def delete(home: Path) -> None:
-    """As often as it takes: somebody may be making files there just now."""
+    """Tried until it is gone: a process may be making files there."""
 
     def is_gone() -> bool:
         shutil.rmtree(home, ignore_errors=True)
@@ -27,83 +27,83 @@ def delete(home: Path) -> None:
     eventually(is_gone)
 
 
-def family(client: holdfast.Client) -> list[int]:
-    """Daemon, keeper and anchor, once nobody else is just starting: two may race for the place."""
+def instance_pids(client: holdfast.Client) -> list[int]:
+    """Daemon, keeper and anchor, when no other process of the instance is starting: two may race for the place."""
     status = client.status()
-    eventually(lambda: all(_is_named(pid) for pid in processes_of(status["home"]) if pid != status["pid"]), PATIENCE)
+    eventually(lambda: all(_is_named(pid) for pid in processes_of(status["home"]) if pid != status["pid"]), END_TIMEOUT)
     return [status["pid"], status["keeper_pid"], status["anchor_pid"]]
 
 
 @pytest.mark.full
-def test_a_keeper_that_no_daemon_ever_came_to_ends(home: Path) -> None:
+def test_a_keeper_that_no_daemon_connects_to_ends(home: Path) -> None:
     keeper = subprocess.Popen([sys.executable, "-m", "holdfast_keeper", str(home / "place")])
-    assert keeper.wait(PATIENCE) == 0
+    assert keeper.wait(END_TIMEOUT) == 0
     eventually(lambda: not processes_of(str(home)))
 
 
 @pytest.mark.full
-def test_without_a_home_and_without_commands_everybody_ends(home: Path) -> None:
+def test_without_a_home_and_without_commands_all_processes_end(home: Path) -> None:
     with holdfast.connect() as client:
-        pids = family(client)
+        pids = instance_pids(client)
         client.wait(client.run("true"))
         delete(home)
-        eventually(lambda: not any(map(is_alive, pids)), PATIENCE)
-    eventually(lambda: not processes_of(str(home)), PATIENCE)
+        eventually(lambda: not any(map(is_alive, pids)), END_TIMEOUT)
+    eventually(lambda: not processes_of(str(home)), END_TIMEOUT)
     assert not home.exists()
 
 
 @pytest.mark.full
-def test_without_a_home_commands_are_held_on_to(home: Path, tmp_path: Path) -> None:
+def test_without_a_home_commands_go_on(home: Path, tmp_path: Path) -> None:
     go, done = tmp_path / "go", tmp_path / "done"
     command = f"until [ -e {go} ]; do echo on; sleep 0.1; done; echo end > {done}"
     with holdfast.connect() as client:
         held = [client.run(command), client.run("sleep 60", pty=True)]
-        pids = family(client)
+        pids = instance_pids(client)
     delete(home)
-    # Longer than it takes them to notice: whoever loses its reader now would die of SIGPIPE.
-    eventually(lambda: "home-gone" in _log_of(pids[0]), PATIENCE)
+    # Longer than they need to see it: a command without a reader would now be ended by SIGPIPE.
+    eventually(lambda: "home-gone" in _log_of(pids[0]), END_TIMEOUT)
     assert all(map(is_alive, pids))
     go.touch()
     eventually(done.exists)
     assert held[1].pid is not None
     os.kill(held[1].pid, signal.SIGKILL)
-    eventually(lambda: not any(map(is_alive, pids)), PATIENCE)
-    eventually(lambda: not processes_of(str(home)), PATIENCE)
+    eventually(lambda: not any(map(is_alive, pids)), END_TIMEOUT)
+    eventually(lambda: not processes_of(str(home)), END_TIMEOUT)
     assert not home.exists()
 
 
 @pytest.mark.full
-def test_a_keeper_without_a_home_brings_no_daemon_back(home: Path) -> None:
+def test_a_keeper_without_a_home_starts_no_daemon(home: Path) -> None:
     with holdfast.connect() as client:
-        pids = family(client)
+        pids = instance_pids(client)
     delete(home)
     os.kill(pids[0], signal.SIGKILL)
-    eventually(lambda: not any(map(is_alive, pids)), PATIENCE)
-    eventually(lambda: not processes_of(str(home)), PATIENCE)
+    eventually(lambda: not any(map(is_alive, pids)), END_TIMEOUT)
+    eventually(lambda: not processes_of(str(home)), END_TIMEOUT)
     assert not home.exists()
 
 
 def test_an_anchor_without_a_home_does_not_fork_for_ever(home: Path) -> None:
     with holdfast.connect() as client:
-        pids = family(client)
+        pids = instance_pids(client)
     delete(home)
     for pid in pids[:2]:
         os.kill(pid, signal.SIGKILL)
-    eventually(lambda: not processes_of(str(home)), PATIENCE)
+    eventually(lambda: not processes_of(str(home)), END_TIMEOUT)
 
 
 @pytest.mark.full
-def test_whoever_comes_into_the_same_home_is_left_alone(home: Path) -> None:
+def test_a_new_instance_in_the_same_home_goes_on(home: Path) -> None:
     with holdfast.connect() as client:
-        pids = family(client)
+        pids = instance_pids(client)
     delete(home)
     with holdfast.connect() as client:
         newer = client.run("sleep 60")
-        assert family(client)[0] != pids[0]
-        eventually(lambda: not any(map(is_alive, pids)), PATIENCE)
+        assert instance_pids(client)[0] != pids[0]
+        eventually(lambda: not any(map(is_alive, pids)), END_TIMEOUT)
     with holdfast.connect() as client:
         assert client.inspect(newer).status == "running"
-        assert all(map(is_alive, family(client)))
+        assert all(map(is_alive, instance_pids(client)))
 
 
 def test_a_deleted_socket_comes_back(home: Path) -> None:
@@ -111,7 +111,7 @@ def test_a_deleted_socket_comes_back(home: Path) -> None:
         process = client.run("sleep 60")
         pid = client.status()["pid"]
         (home / "daemon.sock").unlink()
-        eventually((home / "daemon.sock").exists, PATIENCE)
+        eventually((home / "daemon.sock").exists, END_TIMEOUT)
         assert client.inspect(process).status == "running"
     with holdfast.connect() as client:
         assert client.status()["pid"] == pid
