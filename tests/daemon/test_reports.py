@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import Any, cast
 
-from holdfast.daemon.core.supervisor import applied, asker
+from holdfast.daemon.core.registry import Registry
+from holdfast.daemon.core.supervisor import Supervisor, applied, asker
+from holdfast.daemon.core.tasks import BackgroundTasks
 from holdfast.model.lifecycle import Requested, Running, Stopping, end_signal, exit_code, reason, stop_of
 from holdfast.model.process import Leftover, StreamExtent
+from holdfast.store.store import Store
 from holdfast_keeper.bundle import encode_slot
 from tests.model.made import process
 
@@ -63,3 +66,14 @@ def test_the_name_of_any_session_has_room_in_the_record_of_a_stop() -> None:
         encode_slot({**STOP, "by": asker(session)})
     assert asker("a" * 256) == "a" * 256
     assert json.loads(json.dumps(asker("😀" * 256))).startswith("😀")
+
+
+def test_a_keeper_of_a_place_reports_its_own_processes_alone() -> None:
+    here = process(1)
+    registry = Registry()
+    registry.put(here)
+    supervisor = Supervisor(registry, cast(Store, None), BackgroundTasks())
+    ended = report(exit=EXIT)
+    supervisor.apply_fact("elsewhere", {"fact": "ended", "id": here.id, "report": ended})
+    supervisor.apply_fact("elsewhere", {"fact": "ended", "id": process(2).id, "report": ended})
+    assert registry.get(here.id) is here

@@ -141,7 +141,8 @@ class Recovery:
         except Unreachable:
             return None  # the next hello brings it
         else:
-            await self._supervisor.take(report)
+            if report["id"] == process_id:
+                await self._supervisor.take(report)
 
     async def _request_report_of_queued(self, process_id: ProcessId) -> None:
         async with self._supervisor.turn(process_id):

@@ -112,7 +112,7 @@ class Supervisor:
 
     def apply_fact(self, place: str | None, fact: dict[str, Any]) -> None:
         """Apply a fact of the keeper of a place. Does not wait; facts of one process keep their order."""
-        if not self.is_of(fact["id"], place):
+        if not self.is_of(fact["id"], place) or fact.get("report", fact)["id"] != fact["id"]:
             return
         match fact["fact"]:
             case "adopted" | "ended" | "closed":
