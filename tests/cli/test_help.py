@@ -54,7 +54,7 @@ def test_without_a_terminal_a_page_has_80_columns(home: Path) -> None:
 
 
 @pytest.mark.parametrize("name", VERBS)
-def test_every_option_with_a_value_tells_its_default_or_stands_for_itself(name: str) -> None:
+def test_the_help_of_every_option_with_choices_names_its_default(name: str) -> None:
     for option in verb_of(name).options:
         if option.choices and option.names[-1] != "--stream":
             assert "Default: " in option.help, option.names

@@ -53,7 +53,7 @@ def test_a_relative_home_is_the_same_instance_from_anywhere(home: Path, monkeypa
         assert client.status()["home"] == str(home)
 
 
-def test_the_daemon_is_nobody_s_child_and_holds_nothing_of_its_starter(home: Path) -> None:
+def test_the_daemon_is_detached_and_holds_nothing_of_its_starter(home: Path) -> None:
     read, write = os.pipe()
     os.set_inheritable(write, True)
     call = [sys.executable, "-m", "holdfast", "ps"]

@@ -42,7 +42,7 @@ def test_a_keeper_that_no_daemon_ever_came_to_ends(home: Path) -> None:
 
 
 @pytest.mark.full
-def test_without_a_home_and_without_commands_everybody_ends(home: Path) -> None:
+def test_without_a_home_and_without_commands_all_parts_end(home: Path) -> None:
     with holdfast.connect() as client:
         pids = family(client)
         client.wait(client.run("true"))
@@ -93,7 +93,7 @@ def test_an_anchor_without_a_home_does_not_fork_for_ever(home: Path) -> None:
 
 
 @pytest.mark.full
-def test_whoever_comes_into_the_same_home_is_left_alone(home: Path) -> None:
+def test_a_later_user_of_the_same_home_is_left_alone(home: Path) -> None:
     with holdfast.connect() as client:
         pids = family(client)
     delete(home)

@@ -36,7 +36,7 @@ _JSON = st.recursive(
 
 
 @given(_JSON | st.dictionaries(st.sampled_from(_KEYS), _JSON))
-def test_whatever_comes_is_a_message_or_is_answered(found: object) -> None:
+def test_any_json_is_a_message_or_is_answered(found: object) -> None:
     """Never with an id that is not the client's."""
     answer = protocol_error(json.dumps(found))
     if answer is None:
