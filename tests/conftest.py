@@ -24,6 +24,7 @@ def pytest_configure(config: pytest.Config) -> None:
     for name, usual in _CACHES.items():
         os.environ.setdefault(name, os.path.expanduser(usual))
     os.environ.pop("HOLDFAST_ID", None)  # else all tests would be bound callers
+    os.environ.pop("XDG_RUNTIME_DIR", None)  # the socket of the user's instance may be there
     private = tempfile.mkdtemp(prefix="holdfast-tests-")
     config.add_cleanup(lambda: shutil.rmtree(private, ignore_errors=True))
     os.environ.update(HOME=private, XDG_STATE_HOME=f"{private}/state", HOLDFAST_HOME=f"{private}/instance")

@@ -1,4 +1,4 @@
-"""How this installation gets what an extra brings: the one place that knows the distribution's name."""
+"""How this installation gets what is missing in it: the one place that knows the distribution's name."""
 
 from __future__ import annotations
 
@@ -8,13 +8,21 @@ import sys
 DISTRIBUTION = "holdfast-runtime"
 
 
-def install_hint(extra: str) -> str:
-    """The command that adds an extra to this installation: one of pipx, of a clone, or of a Python environment."""
-    if f"{os.sep}pipx{os.sep}venvs{os.sep}" in f"{sys.prefix}{os.sep}":
-        return f"pipx install --force '{DISTRIBUTION}[{extra}]'"
+def install_hint(extra: str | None = None) -> str:
+    """The command that adds an extra, or dependencies that are missing, to this installation.
+
+    It is one of pipx, of a clone, or of a Python environment.
+    """
+    if _is_by_pipx():
+        return f"pipx install --force {_quoted(DISTRIBUTION, extra)}"
     if (root := clone()) is not None:
-        return f"cd {root} && {_pip()} install '.[{extra}]'"
-    return f"{_pip()} install '{DISTRIBUTION}[{extra}]'"
+        return f"cd {root} && {_pip()} install {_quoted('.', extra)}"
+    return f"{_pip()} install {_quoted(DISTRIBUTION, extra)}"
+
+
+def package_hint(package: str) -> str:
+    """The command that adds a package to the environment of this installation."""
+    return f"pipx inject {DISTRIBUTION} {package}" if _is_by_pipx() else f"{_pip()} install {package}"
 
 
 def clone() -> str | None:
@@ -28,6 +36,14 @@ def docs() -> str:
     """The directory of the documentation, in Markdown."""
     installed = os.path.join(os.path.dirname(os.path.abspath(__file__)), "docs")
     return installed if (root := clone()) is None else f"{root}/docs"
+
+
+def _is_by_pipx() -> bool:
+    return f"{os.sep}pipx{os.sep}venvs{os.sep}" in f"{sys.prefix}{os.sep}"
+
+
+def _quoted(distribution: str, extra: str | None) -> str:
+    return distribution if extra is None else f"'{distribution}[{extra}]'"
 
 
 def _pip() -> str:

@@ -85,7 +85,7 @@ class _Attempt(NamedTuple):
 
 
 class Prepared(NamedTuple):
-    """What the next start needs, whatever its command: made while the keeper is idle, because it takes as long as all
+    """What the next start of any command needs: made while the keeper is idle, because it takes as long as all
     the rest. No record depends on it: what a keeper leaves behind, the next one removes.
     """
 

@@ -56,21 +56,19 @@ def test_a_message_ends_a_wait(endpoint: Endpoint, talk: Conversation) -> None:
     )
     talk.send("wait")
     eventually(lambda: len(talk.of("tool_start")) == 2)
-    begun = time.monotonic()
     talk.send("never mind")
-    assert time.monotonic() - begun < 2.0
     talk.ended(1)
     assert talk.results()[1]["status"] == "interrupted"
 
 
 def test_a_message_ends_an_answer_that_is_streamed(endpoint: Endpoint, talk: Conversation) -> None:
-    endpoint.script(Say("a very long story " * 20, pause=3.0), Say("short"))
+    story = "a very long story " * 20
+    endpoint.script(Say(story, pause=3.0), Say("short"))
     talk.send("tell me a story")
     eventually(lambda: len(endpoint.asked) == 1)
-    begun = time.monotonic()
     talk.send("be brief")
-    assert time.monotonic() - begun < 2.0
     talk.ended(1)
+    assert not any(str(said.content["text"]).strip() == story.strip() for said in talk.of("assistant"))
     assert talk.of("assistant")[-1].content["text"] == "short"
     assert texts_of(endpoint.asked[-1])[-1] == "be brief"
 

@@ -34,7 +34,7 @@ def data_of(error: holdfast.HoldfastError) -> dict[str, Any]:
     return error.data
 
 
-def test_what_a_person_approves_runs(hf: Client) -> None:
+def test_an_approved_command_runs(hf: Client) -> None:
     with surface() as heard:
         process = hf.run(RISKY, gate=True)
     assert hf.wait(process.id, timeout=10).status == "ended"
@@ -49,7 +49,7 @@ def test_once_is_once(hf: Client) -> None:
         hf.run(RISKY, gate=True)
 
 
-def test_what_a_person_denies_does_not_run(hf: Client) -> None:
+def test_a_denied_command_does_not_run(hf: Client) -> None:
     with surface(surfaces.deny), pytest.raises(CommandDenied) as refused:
         hf.run(RISKY, gate=True, name="never")
     assert data_of(refused.value)["reason"] == "denied"
@@ -121,7 +121,7 @@ def test_always_holds_for_all_until_it_is_taken_back(hf: Client) -> None:
         person.end_session("other")
 
 
-def test_a_caller_that_asks_by_itself_is_told_what_to_ask(hf: Client) -> None:
+def test_a_caller_that_asks_by_itself_gets_the_question(hf: Client) -> None:
     with pytest.raises(ApprovalRequired) as asked:
         hf.run(RISKY, gate=True, asker=True)
     request = data_of(asked.value)["approval"]

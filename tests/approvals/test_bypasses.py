@@ -98,14 +98,14 @@ def test_an_answer_for_the_session_holds_where_it_was_given(hf: Client, person: 
     request_of(lambda: hf.send(process, line))  # values are not simulated: any change ends the answer
 
 
-def test_where_a_shell_is_after_a_person_typed_is_not_known(hf: Client, person: Client) -> None:
+def test_the_directory_of_a_shell_is_unknown_after_the_user_typed(hf: Client, person: Client) -> None:
     process = hf.run("bash", stdin=True)
     hf.send(process, "rm -rf build")
     person.send(process, "cd /nonexistent/..")
     request_of(lambda: hf.send(process, "rm -rf build"))
 
 
-def test_what_a_person_began_an_agent_does_not_end(hf: Client, person: Client) -> None:
+def test_an_agent_does_not_end_a_line_that_the_user_began(hf: Client, person: Client) -> None:
     process = hf.run("bash", stdin=True)
     person.send(process, "true; ", enter=False)
     request_of(lambda: hf.send(process, ""))

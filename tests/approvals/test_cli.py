@@ -123,7 +123,7 @@ def test_who_waits_behind_another_is_asked_next(home: Path) -> None:
             assert start.stderr is not None and b"the user denied" in start.stderr.read()
 
 
-def test_a_long_command_floods_nobody(home: Path) -> None:
+def test_a_long_command_is_shortened_in_what_is_printed(home: Path) -> None:
     run_cli("run", "--gate", "-d", "-c", f"{RISKY} {'x ' * 30_000}")
     assert len(out("approvals")) < 2000
     (request,) = as_json("approvals", "--json")
@@ -147,7 +147,7 @@ def test_a_program_can_follow_as_well(home: Path) -> None:
         surface.kill()
 
 
-def test_the_audit_log_tells_and_is_whole(asked: str, home: Path) -> None:
+def test_the_audit_log_is_complete(asked: str, home: Path) -> None:
     out("approve", asked)
     out("run", "--gate", "-d", "-c", RISKY)
     entries = as_json("audit", "--json")

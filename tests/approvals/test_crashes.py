@@ -124,7 +124,7 @@ def test_an_approval_that_came_to_nothing_can_be_used_again(hf: Client, person: 
     assert hf.run(RISKY, gate=True).id.startswith("proc_")
 
 
-def test_what_nobody_answers_or_uses_is_over_after_a_while(home: Path) -> None:
+def test_unanswered_and_unused_requests_expire(home: Path) -> None:
     home.mkdir(mode=0o700)
     (home / "config.toml").write_text("approval_keep = 0.5\n")
     with holdfast.connect(session="agent", strict=True) as hf, holdfast.connect() as person:

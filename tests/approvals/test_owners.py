@@ -115,7 +115,7 @@ def test_lists_show_ones_own(agent: Client, foreign: Process) -> None:
     assert [session["session"] for session in agent.sessions()] == ["agent"]
 
 
-def test_sweeping_kills_spare_what_is_not_ones_own(agent: Client, foreign: Process) -> None:
+def test_kills_of_many_leave_processes_of_others_alone(agent: Client, foreign: Process) -> None:
     mine = agent.run("exec sleep 1000", task="job")
     assert agent.kill(session="owner") == agent.kill(session="nobody") == []
     assert [result.id for result in agent.kill(task="job", grace=0.2)] == [mine.id]
@@ -193,13 +193,13 @@ def test_a_held_command_gives_its_process_to_no_session_at_all(agent: Client, fo
     assert [one.id for one in agent.ps()] == [mine.id]
 
 
-def test_a_start_with_the_id_of_another_tells_nothing_of_it(agent: Client, foreign: Process) -> None:
+def test_a_start_with_an_id_in_use_reveals_nothing_of_its_process(agent: Client, foreign: Process) -> None:
     with pytest.raises(holdfast.BadValue) as taken:
         ask(agent, "start", id=foreign.id, command="true", cwd="/")
     assert "secret" not in str(taken.value.to_wire())
 
 
-def test_notices_of_others_are_not_told(agent: Client, instance: Path) -> None:
+def test_notices_of_other_sessions_are_not_delivered(agent: Client, instance: Path) -> None:
     with holdfast.connect(session="owner") as owner:
         ended = owner.run("true", notify="any")
         eventually(lambda: owner.inbox())
@@ -212,7 +212,7 @@ def test_notices_of_others_are_not_told(agent: Client, instance: Path) -> None:
         owner.remove(ended)
 
 
-def test_what_is_for_the_person_at_the_machine_is_refused(agent: Client, instance: Path) -> None:
+def test_operations_for_the_local_user_are_refused(agent: Client, instance: Path) -> None:
     with holdfast.connect(session="agent", strict=True, home=instance) as hf:
         for call in (hf.stop_daemon, hf.http, hf.audit, hf.sinks):
             with pytest.raises(holdfast.Denied):

@@ -35,7 +35,7 @@ def test_an_end_makes_it_forgotten() -> None:
     assert readers.get(process) is None
 
 
-def test_whoever_waits_for_a_turn_waits_for_the_same_one() -> None:
+def test_waiting_callers_wait_for_the_same_turn() -> None:
     """Also when the one before is done and the next has not gone on yet."""
 
     async def work() -> None:

@@ -76,7 +76,7 @@ def test_also_when_the_daemon_is_killed_between_them(hf: Client) -> None:
 
 
 @pytest.mark.parametrize("command", ["sh", "exec bash --norc", "cd / && bash", "python3 -i", "env X=1 bash"])
-def test_whoever_reads_like_a_shell(hf: Client, command: str) -> None:
+def test_input_of_programs_that_read_like_a_shell_is_judged(hf: Client, command: str) -> None:
     process = shell(hf, command, pty=True)
     with pytest.raises((NoApprover, CommandDenied)):
         hf.send(process, f"import os; os.system({RISKY!r})" if "python" in command else RISKY)
@@ -105,7 +105,7 @@ def test_answers_to_other_programs_pass(hf: Client) -> None:
     assert says(hf, process, "got it's fine")
 
 
-def test_a_person_types_what_they_like(hf: Client) -> None:
+def test_input_of_a_user_is_not_judged(hf: Client) -> None:
     process = shell(hf)
     with holdfast.connect() as person:
         person.send(process, f"{RISKY}; echo d''one")

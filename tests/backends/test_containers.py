@@ -165,7 +165,7 @@ def test_nothing_is_lost_when_the_daemon_is_killed(there: tuple[str, ...]) -> No
     assert notices(process) == []  # the wait answered it
 
 
-def test_one_notification_tells_the_end_of_a_process_that_ended_without_a_daemon(there: tuple[str, ...]) -> None:
+def test_a_process_that_ended_without_a_daemon_has_one_notification(there: tuple[str, ...]) -> None:
     process = start(*there, "--notify", "--", "sh", "-c", COUNT)
     kill_daemon()
     assert as_json("inbox", "--json", "--wait", "30", "--for", process)

@@ -11,6 +11,7 @@ from holdfast.cli import help
 from holdfast.cli.main import main
 from holdfast.cli.options import Verb
 from holdfast.cli.verbs import VERBS
+from holdfast.ops.catalog import OPERATIONS
 from tests.cli.calling import Terminal, out
 
 
@@ -54,7 +55,7 @@ def test_without_a_terminal_a_page_has_80_columns(home: Path) -> None:
 
 
 @pytest.mark.parametrize("name", VERBS)
-def test_every_option_with_a_value_tells_its_default_or_stands_for_itself(name: str) -> None:
+def test_the_help_of_every_option_with_choices_names_its_default(name: str) -> None:
     for option in verb_of(name).options:
         if option.choices and option.names[-1] != "--stream":
             assert "Default: " in option.help, option.names
@@ -76,3 +77,14 @@ def test_the_overview_lists_every_verb(words: list[str], capsys: pytest.CaptureF
 def test_help_starts_no_daemon(home: object) -> None:
     assert "holdfast run" in out("run", "--help")
     assert "VERBS" in out("--help")
+
+
+@pytest.mark.parametrize(
+    ("verb", "operation"), [("run", "start"), *((name, name) for name in ("judge", "logs", "top", "wait"))]
+)
+def test_options_have_the_choices_of_the_operation(verb: str, operation: str) -> None:
+    fields = OPERATIONS[operation].FIELDS
+    options = {option.names[-1].strip("-").replace("-", "_"): option.choices for option in verb_of(verb).options}
+    compared = {name: choices for name, choices in options.items() if choices and name in fields}
+    assert compared
+    assert compared == {name: tuple(fields[name].kind.schema()["enum"]) for name in compared}

@@ -121,6 +121,6 @@ def test_up_and_down(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert as_json("ps", "--json") == []
 
 
-def test_nobody_is_started_over_http(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_daemon_is_started_over_http(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOLDFAST_URL", "http://127.0.0.1:9")
     assert "no daemon answers" in refusal("ps")

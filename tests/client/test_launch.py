@@ -53,7 +53,7 @@ def test_a_relative_home_is_the_same_instance_from_anywhere(home: Path, monkeypa
         assert client.status()["home"] == str(home)
 
 
-def test_the_daemon_is_nobody_s_child_and_holds_nothing_of_its_starter(home: Path) -> None:
+def test_the_daemon_is_detached_and_holds_nothing_of_its_starter(home: Path) -> None:
     read, write = os.pipe()
     os.set_inheritable(write, True)
     call = [sys.executable, "-m", "holdfast", "ps"]
@@ -130,3 +130,8 @@ def test_a_daemon_that_does_not_greet_is_said_to_hang(tmp_path: Path, monkeypatc
 def test_without_a_home_the_directories_of_the_desktop_are_used() -> None:
     paths = find_paths({"XDG_STATE_HOME": "/state", "XDG_RUNTIME_DIR": "/run/user/7"})
     assert (paths.home, paths.socket) == ("/state/holdfast", "/run/user/7/holdfast/daemon.sock")
+
+
+def test_a_test_that_names_no_instance_does_not_find_that_of_the_user() -> None:
+    found = find_paths({name: value for name, value in os.environ.items() if name != "HOLDFAST_HOME"})
+    assert {found.home, found.runtime} == {f"{os.environ['HOME']}/state/holdfast"}

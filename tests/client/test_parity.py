@@ -87,7 +87,7 @@ def test_wait_until_ready(hf: Client) -> None:
     assert hf.inspect(process).ready is True
 
 
-def test_look_tells_once_what_has_not_changed(hf: Client) -> None:
+def test_look_returns_an_unchanged_process_once(hf: Client) -> None:
     process = hf.run("sleep 1000 & exec sleep 1000")
     written_once = hf.look(process)
     assert written_once is not None and written_once.seen

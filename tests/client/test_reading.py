@@ -82,7 +82,7 @@ def test_errors_are_raised() -> None:
         take(found, wire, Failed(1, NotFound("gone")))
 
 
-def test_patience_ends_but_not_while_something_comes() -> None:
+def test_a_follower_gives_up_after_cuts_without_output_between() -> None:
     wire, cut = Wire(), Unreachable("cut")
     found = following(wire, Cursor("p", follow=True, from_=0), to_exit=False)
     for n in range(3 * MAX_CUTS):

@@ -108,7 +108,7 @@ def test_wait_for_output(hf: Client) -> None:
     assert hf.logs(process.id).text == "hello\n"
 
 
-def test_kill_tells_how_it_went(hf: Client) -> None:
+def test_kill_reports_how_the_process_ended(hf: Client) -> None:
     polite, stubborn = hf.run("exec sleep 60"), hf.run("trap '' TERM; echo ready; while :; do sleep 0.1; done")
     ready(hf, stubborn)
     results = {result.id: result for result in hf.kill(polite, stubborn, grace=0.3)}
@@ -212,7 +212,7 @@ def test_the_first_of_much_can_be_read_and_the_rest_left(hf: Client) -> None:
     assert hf.inspect(process.id).status == "running"
 
 
-def test_a_blocked_wait_holds_nobody_up(hf: Client) -> None:
+def test_a_blocked_wait_delays_no_other_caller(hf: Client) -> None:
     process = hf.run("sleep 60")
     ended: list[holdfast.Process] = []
     waiter = threading.Thread(target=lambda: ended.append(hf.wait(process.id)))
@@ -333,7 +333,7 @@ def test_a_fork_speaks_on_connections_of_its_own(hf: Client) -> None:
     before.close()
 
 
-def test_doctor_and_status_tell(hf: Client) -> None:
+def test_doctor_and_status_show_it(hf: Client) -> None:
     assert {"name", "ok", "detail", "degrades"} <= set(hf.doctor()[0])
     assert {"pid", "keeper_pid", "anchor_pid", "version", "home", "processes"} <= set(hf.status())
 

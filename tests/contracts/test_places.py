@@ -321,9 +321,12 @@ local_only = pytest.mark.parametrize("staged", ["local"], indirect=True)
 
 def test_a_process_is_identified_by_boot_pid_and_start(staged: StagedPlace) -> None:
     process = staged.start("sleep", "1000")
-    born = staged.request("report", id=process.id)["born"]
+    report = staged.request("report", id=process.id)
+    born = report["born"]
     pid, start = born["pid"], born["start"]
     assert born["boot"] == staged.place.boot_id
+    assert not staged.place.is_of_earlier_boot(report)
+    assert staged.place.is_of_earlier_boot({**report, "born": {**born, "boot": "another"}})
     assert staged.place.is_alive(pid)
     assert staged.place.is_alive(pid, start)
     staged.until(lambda: not staged.place.is_alive(pid, start + 1))  # a later process with the same pid

@@ -184,7 +184,7 @@ def test_a_known_host_that_hangs_is_given_up_before_it_is_long(
 # The link.
 
 
-def test_no_output_is_lost_or_doubled_whatever_part_of_the_link_is_killed(stage: Stage, server: SshServer) -> None:
+def test_no_output_is_lost_or_doubled_when_any_part_of_the_link_is_killed(stage: Stage, server: SshServer) -> None:
     staged = stage(server)
     process, go = count(staged)
     victims: dict[str, Callable[[], list[int]]] = {
@@ -605,7 +605,7 @@ def test_a_backend_without_a_host_says_how_to_give_one() -> None:
 
 
 @pytest.mark.full
-def test_the_login_of_a_person_serves_the_daemon(stage: Stage, server: SshServer) -> None:
+def test_the_daemon_uses_the_connection_of_the_users_login(stage: Stage, server: SshServer) -> None:
     backend = SshBackend("ssh", server.options)
     command = asyncio.run(backend.login(server.environ, {}))
     assert command[0] == "ssh" and "BatchMode=no" in command

@@ -31,7 +31,7 @@ def test_an_exit_code_is_the_commands_own(hf: Client) -> None:
 
 
 @pytest.mark.parametrize("pty", [False, True])
-def test_a_signal_that_we_did_not_send_is_nobodys(hf: Client, pty: bool) -> None:
+def test_a_signal_from_outside_has_no_owner(hf: Client, pty: bool) -> None:
     ended = hf.wait(hf.run("kill -9 $$", pty=pty).id)
     assert (ended.reason, ended.exit_code, ended.signal) == ("signaled", None, signal.SIGKILL)
 
@@ -56,7 +56,7 @@ def test_a_tree_that_ignores_sigterm_is_forced_and_nothing_of_it_survives(hf: Cl
     assert hf.inspect(process.id).forced is True
 
 
-def test_force_for_a_member_is_told_though_the_leader_went_willingly(hf: Client, tmp_path: Path) -> None:
+def test_a_forced_end_of_a_member_is_reported_though_the_leader_ended_by_itself(hf: Client, tmp_path: Path) -> None:
     process = hf.run("(trap '' TERM; touch up; while :; do sleep 0.1; done) & wait", cwd=tmp_path)
     eventually((tmp_path / "up").exists)
     (result,) = hf.kill(process.id, grace=0.3)
@@ -134,7 +134,7 @@ class TestWait:
             late.append(time.time() - (ended.ended_at or 0))
         assert sorted(late)[5] < 0.1
 
-    def test_for_nobody_is_refused(self, hf: Client) -> None:
+    def test_without_a_target_is_refused(self, hf: Client) -> None:
         with pytest.raises(holdfast.BadValue):
             hf.wait([])
         with pytest.raises(holdfast.NotFound):

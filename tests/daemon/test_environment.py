@@ -56,6 +56,6 @@ def test_what_a_profile_prints_is_not_taken_for_its_environment() -> None:
     assert parse(answer) == {"A": "this", "B": "two\nlines"}
 
 
-def test_a_shell_that_does_not_answer_tells_nothing() -> None:
+def test_a_shell_that_does_not_answer_gives_no_environment() -> None:
     assert parse(b"") is None
     assert parse(b"This account is currently not available.\n") is None

@@ -161,7 +161,7 @@ def raw(home: Path) -> socket.socket:
     ],
     ids=lambda sent: repr(sent[:12]),
 )
-def test_whoever_talks_nonsense_is_hung_up_on(hf: Client, home: Path, sent: bytes) -> None:
+def test_a_connection_with_invalid_data_is_closed(hf: Client, home: Path, sent: bytes) -> None:
     with raw(home) as sock:
         sock.sendall(sent)
         told = b""
@@ -179,7 +179,7 @@ def test_nothing_is_answered_before_a_hello(hf: Client, home: Path) -> None:
         assert b"hello" in sock.recv(4096)
 
 
-def test_half_a_message_and_a_goodbye_harm_nobody(hf: Client, home: Path) -> None:
+def test_half_a_message_before_a_close_changes_nothing_else(hf: Client, home: Path) -> None:
     for _ in range(200):
         with raw(home) as sock:
             sock.sendall(struct.pack("!IB", 1000, ord("J")) + b"{")
@@ -212,7 +212,7 @@ def ask_for_ever(link: Link) -> None:
         link.ask("doctor", {})
 
 
-def test_who_asks_and_never_listens_holds_up_nobody(hf: Client) -> None:
+def test_a_client_that_reads_no_reply_delays_no_other(hf: Client) -> None:
     deaf = hf.open_link()
     os.set_blocking(deaf.fileno(), False)
     with pytest.raises(holdfast.Unreachable):

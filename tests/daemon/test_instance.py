@@ -167,7 +167,7 @@ def test_only_the_owner_is_let_in() -> None:
     assert aborted
 
 
-def test_a_keeper_that_hangs_is_said_and_keeps_nobody_from_looking(hf: Client) -> None:
+def test_a_keeper_that_hangs_is_reported_and_readers_are_served(hf: Client) -> None:
     process = hf.run("sleep 60")
     keeper = hf.status()["keeper_pid"]
     os.kill(keeper, signal.SIGSTOP)
@@ -232,7 +232,7 @@ class TestWithAFullDisk:
         assert full.inspect(ended.id).exit_code == 3
         assert '"running"' in eventually(lambda: state_in_store(home, process.id))
 
-    def test_a_start_that_the_keeper_has_no_room_for_is_refused_and_leaves_nothing(self, hf: Client) -> None:
+    def test_a_start_that_finds_no_disk_space_is_refused_and_leaves_nothing(self, hf: Client) -> None:
         keeper = hf.status()["keeper_pid"]
         before = resource.prlimit(keeper, resource.RLIMIT_FSIZE, (1, resource.RLIM_INFINITY))
         with pytest.raises(holdfast.DiskFull):
@@ -249,7 +249,7 @@ class TestWithAFullDisk:
         self.free(hf)
         assert hf.run("sleep 60", pty=True).status == "running"
 
-    def test_an_end_is_told_all_the_same_and_written_later(self, hf: Client, home: Path) -> None:
+    def test_an_end_is_shown_at_once_and_written_later(self, hf: Client, home: Path) -> None:
         process = hf.run("sleep 0.5; exit 3")
         hf.run("true")
         resource.prlimit(hf.status()["pid"], resource.RLIMIT_FSIZE, (1, resource.RLIM_INFINITY))

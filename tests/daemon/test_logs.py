@@ -192,7 +192,7 @@ def test_a_long_log_is_streamed_whole(hf: Client) -> None:
     assert sum(len(piece.data) for piece in hf.read(process.id)) == 20_000_000
 
 
-def test_a_reader_who_does_not_read_holds_up_nobody(hf: Client) -> None:
+def test_a_reader_that_does_not_read_delays_no_other(hf: Client) -> None:
     process = hf.run("head -c 50000000 /dev/zero")
     hf.wait(process.id, timeout=60)
     lazy = hf.open_link()

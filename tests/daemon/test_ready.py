@@ -193,7 +193,7 @@ def test_uptime(hf: Client) -> None:
     assert ready(hf, hf.run("sleep 60", ready_uptime=0)).ready is True
 
 
-def test_whoever_waits_hears_at_once_of_an_end(hf: Client, port: int) -> None:
+def test_a_wait_returns_at_once_with_an_end(hf: Client, port: int) -> None:
     for sign in ({"ready_port": port}, {"ready_log": "never"}, {"ready_uptime": 60.0}):
         process = hf.run("sleep 0.2; exit 4", **sign)
         began = time.monotonic()

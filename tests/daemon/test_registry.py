@@ -29,7 +29,7 @@ def test_many_are_counted() -> None:
         registry_of(100).check_limit(100)
 
 
-def test_a_caller_is_not_told_of_processes_that_it_does_not_see() -> None:
+def test_a_refusal_names_no_process_that_the_caller_may_not_see() -> None:
     full = registry_of(5)
     with pytest.raises(LimitReached, match="5 processes run, 5 may") as refused:
         full.check_limit(5, lambda session: session == "own")

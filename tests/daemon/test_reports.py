@@ -50,7 +50,7 @@ def test_an_ended_one_has_the_kernels_code_and_who_had_asked() -> None:
     assert (one.exit_offset, one.leftovers, one.stdin_open) == (8, (Leftover(99, 1234),), False)
 
 
-def test_nobody_is_said_to_have_asked_when_the_clock_did() -> None:
+def test_an_end_by_the_clock_names_no_caller() -> None:
     one = applied(process(1), report(stop={**STOP, "by": "", "reason": "deadline"}, exit=EXIT))
     assert (stop := stop_of(one.state)) is not None
     assert (stop.by, reason(one.state)) == (None, "deadline")
@@ -61,7 +61,7 @@ def test_what_we_believed_before_does_not_colour_it() -> None:
     assert stop_of(applied(believed, report(exit=EXIT)).state) is None
 
 
-def test_the_name_of_any_session_has_room_in_the_record_of_a_stop() -> None:
+def test_the_name_of_any_session_fits_into_the_record_of_a_stop() -> None:
     for session in ("a" * 256, "ü" * 256, "😀" * 256, '"' * 256):
         encode_slot({**STOP, "by": asker(session)})
     assert asker("a" * 256) == "a" * 256

@@ -125,7 +125,7 @@ def test_waits_that_cannot_be_meant_are_refused(hf: Client, asked: dict[str, Any
         ask(hf, "wait", processes=[process.id], until="match", timeout=0.1, **asked)
 
 
-def test_a_wait_for_a_line_tells_the_line(hf: Client, tmp_path: Path) -> None:
+def test_a_wait_for_a_line_returns_the_line(hf: Client, tmp_path: Path) -> None:
     process = hf.run(
         f"echo ready; until [ -e {tmp_path}/go ]; do sleep 0.01; done; printf 'now rea'; printf dy; sleep 60"
     )
@@ -233,7 +233,7 @@ def test_a_cursor_at_the_end_is_unchanged_in_a_few_bytes(hf: Client) -> None:
     assert (last.unchanged, last.closed) == (True, True)
 
 
-def test_a_reader_that_waits_hears_of_the_end_though_the_output_is_held_open(hf: Client) -> None:
+def test_a_waiting_reader_sees_the_end_while_the_output_is_held_open(hf: Client) -> None:
     process = hf.run("echo x; (sleep 60 &) ; sleep 0.2")
     page = hf.logs(process.id, offset=0, wait=20)
     began = time.monotonic()

@@ -123,7 +123,7 @@ def test_a_full_house_refuses_and_names_who_fills_it(config: Path, home: Path) -
 
 
 class TestTheSameCommandAgain:
-    def test_is_told_of_the_running_one(self, hf: Client) -> None:
+    def test_the_reply_names_the_running_one(self, hf: Client) -> None:
         first = hf.run("sleep 60")
         second = hf.run("sleep 60")
         assert second.id != first.id

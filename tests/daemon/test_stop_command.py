@@ -52,7 +52,7 @@ def test_one_that_fails_is_in_the_log_with_what_it_said(hf: Client, home: Path, 
 
 
 @pytest.mark.parametrize("how", ["restart", "session", "deadline"])
-def test_every_polite_end_tells_it(hf: Client, tmp_path: Path, how: str) -> None:
+def test_the_stop_command_runs_at_every_end_with_a_grace_period(hf: Client, tmp_path: Path, how: str) -> None:
     process = hf.run(
         POLITE,
         cwd=tmp_path,

@@ -43,7 +43,7 @@ def test_a_hog_ends_alone_as_oom_while_others_answer(hf: Client) -> None:
     assert run_cli("wait", hog.id).returncode == 128 + signal.SIGKILL
 
 
-def test_an_end_that_was_asked_for_is_told_so_whatever_the_limit(hf: Client) -> None:
+def test_a_requested_end_is_reported_as_one_with_any_limit(hf: Client) -> None:
     process = hf.run(["sleep", "600"], memory="64M")
     hf.kill(process.id)
     assert hf.inspect(process.id).reason == "killed"
@@ -76,7 +76,7 @@ def test_last_figures_outlive_the_daemon(hf: Client) -> None:
     assert (after.cpu_seconds, after.peak_rss_bytes) == (before.cpu_seconds, before.peak_rss_bytes)
 
 
-def test_what_was_not_measured_is_not_told(hf: Client) -> None:
+def test_unmeasured_figures_are_not_shown(hf: Client) -> None:
     process = hf.run(["sleep", "600"])
     assert (process.rss_bytes, process.cpu_seconds, process.ports) == (None, None, None)
     (listed,) = hf.ps(used=False)
@@ -99,7 +99,7 @@ def test_the_tree_with_its_parents(hf: Client) -> None:
     assert all(isinstance(member["rss_bytes"], int) for member in (shell, *sleeps))
 
 
-def test_without_cgroups_usage_is_told_and_limits_are_refused(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_cgroups_usage_is_shown_and_limits_are_refused(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOLDFAST_NO_CGROUP", "1")
     with connect("tests") as hf:
         process = hf.run(f"{HELD[0]} -c '{HELD[2].replace(chr(39), chr(34))}'; :")
@@ -114,7 +114,7 @@ def test_without_cgroups_usage_is_told_and_limits_are_refused(home: Path, monkey
         assert "refuses --pids" in checks["limit of pids"]["degrades"]
 
 
-def test_doctor_tells_what_can_be_limited_and_how(hf: Client) -> None:
+def test_doctor_says_what_can_be_limited_and_how(hf: Client) -> None:
     checks = {check["name"]: check for check in hf.doctor()}
     for name in ("memory", "cpus", "pids"):
         assert checks[f"limit of {name}"]["ok"] is True

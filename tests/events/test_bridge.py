@@ -181,7 +181,7 @@ def test_the_daemon_is_killed_under_load(programs: Callable[..., Programs], home
         begun.check()
 
 
-def test_an_event_keeps_what_it_says_and_comes_back_to_nobody(joined: Callable[..., tuple[Bus, Bridge]]) -> None:
+def test_a_relayed_event_is_unchanged_and_does_not_come_back(joined: Callable[..., tuple[Bus, Bridge]]) -> None:
     (a, bridge_a), (b, bridge_b) = joined(), joined()
     heard: dict[str, list[Event]] = {"a": [], "b": []}
     a.subscribe("one.*", heard["a"].append)

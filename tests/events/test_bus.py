@@ -83,7 +83,7 @@ def test_a_handle_of_another_bus_ends_nothing(bus: Bus) -> None:
     assert len(ear.heard) == 1
 
 
-def test_the_same_callback_twice_hears_twice(bus: Bus) -> None:
+def test_a_callback_that_subscribes_twice_is_called_twice(bus: Bus) -> None:
     ear = Ear()
     first, second = bus.subscribe("a", ear), bus.subscribe("a", ear)
     assert first != second
@@ -119,7 +119,7 @@ def test_what_cannot_be_called_cannot_subscribe(bus: Bus) -> None:
         bus.subscribe("a", "print")  # type: ignore[arg-type]
 
 
-def test_a_hundred_hear_in_the_order_of_subscription(bus: Bus) -> None:
+def test_a_hundred_subscribers_are_called_in_the_order_of_subscription(bus: Bus) -> None:
     heard: list[int] = []
     for number in range(100):
         bus.subscribe(
@@ -130,7 +130,9 @@ def test_a_hundred_hear_in_the_order_of_subscription(bus: Bus) -> None:
     assert heard == list(range(100))
 
 
-def test_a_subscriber_that_raises_is_logged_and_harms_nobody(bus: Bus, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_subscriber_that_raises_is_logged_and_the_others_are_called(
+    bus: Bus, caplog: pytest.LogCaptureFixture
+) -> None:
     ear = Ear()
     bus.subscribe("a", lambda _: 1 / 0)
     bus.subscribe("a", ear)
@@ -139,7 +141,7 @@ def test_a_subscriber_that_raises_is_logged_and_harms_nobody(bus: Bus, caplog: p
     assert "ZeroDivisionError" in caplog.text
 
 
-def test_a_subscriber_that_changes_its_envelope_changes_nobody_elses(bus: Bus) -> None:
+def test_a_subscriber_that_changes_its_envelope_changes_no_other(bus: Bus) -> None:
     ear = Ear()
     bus.subscribe("a", lambda envelope: envelope.clear())
     bus.subscribe("a", ear)

@@ -30,7 +30,7 @@ def test_no_more_than_the_window_is_under_way() -> None:
     assert box.drain(0)
 
 
-def test_the_oldest_go_and_that_is_told_in_their_place() -> None:
+def test_the_oldest_are_dropped_and_a_count_replaces_them() -> None:
     box = outbox(most=2)
     for body in "abcde":
         box.put(body)
@@ -39,7 +39,7 @@ def test_the_oldest_go_and_that_is_told_in_their_place() -> None:
 
 
 @given(st.lists(st.sampled_from(["put", "take", "ack", "cut"]), max_size=60))
-def test_everything_arrives_once_or_is_told_to_be_dropped(steps: list[str]) -> None:
+def test_every_event_arrives_once_or_is_counted_as_dropped(steps: list[str]) -> None:
     """The other side takes what has a greater number than what it knows; a cut loses what was under way."""
     box = outbox()
     arrived: list[str] = []
@@ -71,5 +71,5 @@ def test_everything_arrives_once_or_is_told_to_be_dropped(steps: list[str]) -> N
 
 def _take(box: Outbox) -> list[tuple[int, str]]:
     looks = iter([False])
-    box._news.wait = lambda timeout=None: True  # type: ignore[method-assign]
+    box._changed.wait = lambda timeout=None: True  # type: ignore[method-assign]
     return [(item.n, item.body) for item in box.take(10, lambda: next(looks, True)).items]

@@ -64,7 +64,7 @@ def test_going_on_from_a_number_brings_what_followed_it(home: Path) -> None:
         assert list(hf.events("made.*", since=numbers[-1])) == []
 
 
-def test_following_brings_what_happens_and_only_what_is_wanted(home: Path) -> None:
+def test_following_brings_only_events_of_the_given_topics(home: Path) -> None:
     heard: list[Event] = []
     with holdfast.connect() as hf, hf.events("wanted.**", since=0, follow=True) as events:
         follower = threading.Thread(target=lambda: heard.extend(next(events) for _ in range(3)))
@@ -190,7 +190,7 @@ def test_a_follower_on_the_command_line_ends_with_its_reader(home: Path) -> None
     assert eventually(publish)
 
 
-def test_who_cannot_keep_up_with_what_is_not_kept_hears_how_much_it_missed(tmp_path: Path) -> None:
+def test_a_slow_follower_gets_the_count_of_dropped_transient_events(tmp_path: Path) -> None:
     async def main() -> list[Event]:
         opened = await open_store(str(tmp_path / "store.db"), print)
         stream = EventStream(opened.store)

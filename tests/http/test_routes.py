@@ -12,9 +12,11 @@ from pathlib import Path
 
 import pytest
 
+import holdfast
 from holdfast.http.routes.health import has_space
 from tests.http.asking import Api
 from tests.support import eventually
+from tests.upgrade.test_in_place import start_daemon
 
 PROCESSES = "/api/v1/processes"
 
@@ -388,3 +390,14 @@ def test_a_full_disk_is_not_ready(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert not has_space(str(tmp_path))
     fields[4] = 256
     assert has_space(str(tmp_path))
+
+
+def test_without_the_packages_of_http_the_reply_says_what_to_install(home: Path, tmp_path: Path) -> None:
+    (tmp_path / "uvicorn.py").write_text("raise ImportError")
+    daemon = start_daemon(tmp_path)
+    with holdfast.connect() as client:
+        answer = Api(client).ask("GET", "/livez")
+        client.stop_daemon()
+    assert daemon.wait(30) == 0
+    assert answer.status == 501
+    assert answer.body.endswith(b"pip install .\n")

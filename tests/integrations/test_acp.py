@@ -194,7 +194,7 @@ def test_what_cannot_be_started_is_refused(instance: Path, tmp_path: Path) -> No
     asyncio.run(main())
 
 
-def test_a_person_is_asked_in_the_editor(instance: Path, tmp_path: Path) -> None:
+def test_the_user_is_asked_in_the_editor(instance: Path, tmp_path: Path) -> None:
     target = tmp_path / "precious"
     target.mkdir()
     command = "rm -rf ~/no-such-precious-thing ./precious"

@@ -28,7 +28,7 @@ def _after_the_end(host: Host, act: Say | Call) -> Step:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("version", programs.CLAUDE_CODE)
-def test_a_conversation_is_told_of_what_it_left_in_the_background(home: Path, tmp_path: Path, version: str) -> None:
+def test_a_conversation_gets_notices_of_its_background_commands(home: Path, tmp_path: Path, version: str) -> None:
     with ScriptedModel() as model:
         host = Host(tmp_path / "person", model)
         host.integrate("claude-code")

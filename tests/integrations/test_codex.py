@@ -16,7 +16,7 @@ _OTHER = Call("terminal", {"command": "echo other work"})
 
 @pytest.mark.slow
 @pytest.mark.parametrize("version", programs.CODEX)
-def test_a_job_in_the_background_is_told_with_a_later_answer(home: Path, tmp_path: Path, version: str) -> None:
+def test_the_end_of_a_background_job_comes_with_a_later_answer(home: Path, tmp_path: Path, version: str) -> None:
     with ScriptedModel() as model:
         host = Host(tmp_path / "person", model)
         host.configure_codex()
@@ -41,7 +41,7 @@ if programs.IS_FULL:  # older ones have no hooks
 
     @pytest.mark.slow
     @pytest.mark.parametrize("version", programs.CODEX[1:])
-    def test_hooks_tell_an_end_when_the_model_wants_to_stop(home: Path, tmp_path: Path, version: str) -> None:
+    def test_hooks_deliver_an_end_when_the_model_is_about_to_stop(home: Path, tmp_path: Path, version: str) -> None:
         """Trusted, that is: Codex asks the person once, and never runs others."""
         with ScriptedModel() as model:
             host = Host(tmp_path / "person", model)

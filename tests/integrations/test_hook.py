@@ -80,7 +80,7 @@ def test_the_model_is_kept_from_stopping_once(instance: Path) -> None:
     assert _hook("Stop", stop_hook_active=False) is None
 
 
-def test_other_conversations_hear_nothing(instance: Path) -> None:
+def test_other_conversations_get_no_notice(instance: Path) -> None:
     _ended()
     assert _hook("UserPromptSubmit", session_id="another") is None
     assert _hook("UserPromptSubmit") is not None
@@ -163,7 +163,7 @@ def test_streams_that_are_closed_are_no_harm(instance: Path, closed: str) -> Non
         b'{"session_id": "a\\u0000b", "hook_event_name": null}',
     ],
 )
-def test_whatever_it_is_given_the_host_goes_on(instance: Path, said: bytes) -> None:
+def test_the_host_goes_on_with_any_arguments(instance: Path, said: bytes) -> None:
     done = run_cli("hook", "claude-code", input=said)
     assert (done.returncode, done.stdout) == (0, b"")
     assert done.stderr.count(b"\n") <= 1 and b"Traceback" not in done.stderr

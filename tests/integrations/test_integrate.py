@@ -159,7 +159,7 @@ def _notes() -> list[Path]:
     return list(Path(find_paths().home, "integrated").iterdir())
 
 
-def test_what_a_person_added_since_stays(person: Path) -> None:
+def test_later_additions_of_the_user_stay(person: Path) -> None:
     _integrate("claude-code")
     file = person / ".claude.json"
     file.write_text(json.dumps({"mine": 1, **json.loads(file.read_text())}))
@@ -247,7 +247,7 @@ def test_the_instance_that_was_named_is_the_one_that_is_used(person: Path, monke
     assert (person / ".claude/settings.json").read_text() == _SETTINGS
 
 
-def test_an_older_installation_is_replaced_and_a_persons_changes_stay(person: Path) -> None:
+def test_an_older_installation_is_replaced_and_changes_of_the_user_stay(person: Path) -> None:
     _integrate("claude-code")
     _integrate("codex")
     servers, settings, config = person / ".claude.json", person / ".claude/settings.json", person / ".codex/config.toml"
@@ -267,7 +267,7 @@ def test_an_older_installation_is_replaced_and_a_persons_changes_stay(person: Pa
     assert _states() == {"claude-code": ("on", "off"), "codex": ("on", "off")}
 
 
-def test_time_limits_that_a_person_set_stay(person: Path) -> None:
+def test_time_limits_that_the_user_set_stay(person: Path) -> None:
     _integrate("claude-code")
     _integrate("codex")
     servers, settings, config = person / ".claude.json", person / ".claude/settings.json", person / ".codex/config.toml"

@@ -30,7 +30,7 @@ def _run(model: ScriptedModel, cwd: Path) -> str:
     return done.stdout
 
 
-def test_an_end_is_told_with_the_answer_of_another_tool(instance: Path, tmp_path: Path) -> None:
+def test_an_end_comes_with_the_answer_of_another_tool(instance: Path, tmp_path: Path) -> None:
     def after_the_end(body: Body) -> Call:
         (tmp_path / "go").touch()
         until_pending()
@@ -42,7 +42,7 @@ def test_an_end_is_told_with_the_answer_of_another_tool(instance: Path, tmp_path
         assert model.asked[-1]["messages"][-1]["role"] == "tool"
 
 
-def test_a_model_with_nothing_left_to_do_is_told_between_turns(instance: Path, tmp_path: Path) -> None:
+def test_an_idle_model_gets_notices_between_turns(instance: Path, tmp_path: Path) -> None:
     def stop(body: Body) -> Say:
         (tmp_path / "go").touch()
         return Say("I wait")

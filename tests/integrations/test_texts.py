@@ -92,7 +92,7 @@ def test_a_table_put_and_dropped_leaves_the_text_as_it_was(text: str) -> None:
 
 
 @given(st.lists(st.sampled_from(_TEXTS[1:] + _PIECES), max_size=5).map("".join))
-def test_whatever_text_takes_a_table_gives_it_back(text: str) -> None:
+def test_a_table_returns_any_text_that_it_accepts(text: str) -> None:
     try:
         is_there = toml_text.find(text, _TABLE) is not None
         changed = toml_text.put(text, _TABLE, {"command": "x", "limit": 3})
@@ -101,7 +101,7 @@ def test_whatever_text_takes_a_table_gives_it_back(text: str) -> None:
     assert is_there or toml_text.drop(changed, _TABLE) == text
 
 
-def test_what_a_person_wrote_behind_a_table_stays() -> None:
+def test_text_of_the_user_behind_a_table_stays() -> None:
     text = toml_text.put("a = 1\n", _TABLE, {"command": "x"})
     assert toml_text.drop(f"{text}\n# mine\n", _TABLE) == "a = 1\n\n# mine\n"
     behind = "[z]\nb = '''\n[servers.ours]\n'''\n"

@@ -109,7 +109,7 @@ def test_everything_else_is_a_no(instance: Path, tmp_path: Path, mode: str) -> N
     assert victim.exists() and len(person.asked) == len(_NO)
 
 
-def test_nobody_who_answers_is_a_no(instance: Path, tmp_path: Path) -> None:
+def test_no_answer_is_a_denial(instance: Path, tmp_path: Path) -> None:
     command, victim = dangerous(tmp_path)
 
     async def never(context: Any, params: Any) -> types.ElicitResult:

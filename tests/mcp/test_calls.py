@@ -17,7 +17,7 @@ from tests.support import eventually, is_alive
 
 
 @pytest.mark.parametrize("mode", [OLD, NEW])
-def test_progress_is_told_while_a_call_lasts(instance: Path, mode: str) -> None:
+def test_progress_is_notified_while_a_call_lasts(instance: Path, mode: str) -> None:
     told: list[tuple[float, float | None, str | None]] = []
 
     async def hear(progress: float, total: float | None, message: str | None) -> None:

@@ -88,7 +88,7 @@ def test_a_request_that_another_asks_for_stays(instance: Path) -> None:
         third.run(RISKY, gate=True, asker=True)  # what was answered stands
 
 
-def test_a_client_that_cannot_ask_is_not_taken_for_a_person_who_does_not_answer(instance: Path) -> None:
+def test_a_client_that_cannot_ask_differs_from_an_approver_who_does_not_answer(instance: Path) -> None:
     async def use() -> None:
         async with http(elicitation_callback=_fails) as host:
             made = await host.terminal(RISKY)

@@ -11,7 +11,7 @@ from tests.mcp.wire import Wire
 from tests.secrets.canaries import canaries, needles
 
 
-def test_thirty_canaries_are_seen_by_nobody(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_thirty_canaries_are_never_visible(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     env = canaries("mcp")
     env = {name: value for name, value in env.items() if name not in ("HOLDFAST_URL", "HOLDFAST_TOKEN")}
     for name, value in env.items():

@@ -126,7 +126,7 @@ def test_without_the_sdk_one_line_says_what_to_install(home: Path, tmp_path: Pat
     assert result.stderr.decode().count("\n") <= 2 and "pip install '.[mcp]'" in result.stderr.decode()
 
 
-def test_nobody_else_imports_the_sdk() -> None:
+def test_no_other_package_imports_the_sdk() -> None:
     source = Path(holdfast.__file__).parent
     users = {
         path.relative_to(source).as_posix()

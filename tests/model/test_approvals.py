@@ -53,7 +53,7 @@ def test_nothing_but_a_yes_covers_anything(state: State, scope: Scope) -> None:
     assert not approvals.covers(replace(REQUEST, state=state, scope=scope), "f", "s", "proc_1", NOW)
 
 
-def test_once_is_the_claimants_alone_and_then_nobodys() -> None:
+def test_an_approval_for_once_is_valid_for_one_use_of_its_claimant() -> None:
     claimed = approvals.claimed(approved("once"), "proc_1", NOW, KEEP)
     assert approvals.covers(claimed, "f", "s", "proc_1", NOW), "the same deed, asked for again after a crash"
     assert not approvals.covers(claimed, "f", "s", "proc_2", NOW)

@@ -47,7 +47,7 @@ def test_forty_processes_at_once() -> None:
     assert release(after, 200.0) == (after, None), "once"
 
 
-def test_only_owners_with_something_held_back_are_told_on_release() -> None:
+def test_a_release_is_sent_to_owners_with_something_held_back() -> None:
     state, _, _ = storm(15)
     state, _, _ = admit(state, "late", "p", ONE, 1.0, RULES)
     _, released = release(state, 31.0)
@@ -76,7 +76,7 @@ def test_after_a_release_counting_begins_anew() -> None:
         assert may
 
 
-def test_what_comes_when_the_silence_is_over_but_not_ended_is_told_with_it() -> None:
+def test_a_match_between_timeout_and_release_is_part_of_the_release() -> None:
     state, may, _ = admit(storm(16)[0], "s", "p", ONE, 31.0, RULES)
     assert not may
     _, released = release(state, 31.0)
@@ -110,14 +110,14 @@ def test_the_end_of_a_process_takes_its_part_out() -> None:
     assert released.count == 25, "the count of a release is of all that were held back"
 
 
-def test_a_release_has_a_count_also_when_all_was_told_by_then() -> None:
+def test_a_release_has_a_count_also_when_all_was_notified_by_then() -> None:
     state, _ = take(storm(16)[0], "s0", "p15")
     assert state.held == {}
     _, released = release(state, 30.0)
     assert released == breaker.Released(1, 1, {}, "s0", 0.0)
 
 
-def test_a_process_that_was_handed_over_is_told_to_its_new_owner() -> None:
+def test_a_release_goes_to_the_new_owner_of_a_transferred_process() -> None:
     state = transfer(storm(40)[0], "p15", "other")
     assert state.held["other"] == {"p15": HELD}
     assert "p15" not in state.held["s0"]
@@ -125,7 +125,7 @@ def test_a_process_that_was_handed_over_is_told_to_its_new_owner() -> None:
     assert transfer(state, "unknown", "other") == state
 
 
-def test_a_session_with_a_new_name_is_told_under_it() -> None:
+def test_a_release_goes_to_the_new_name_of_a_session() -> None:
     before = storm(40)[0]
     state = rename(before, "s0", "new")
     assert (state.held["new"], state.tripper) == (before.held["s0"], "new")
@@ -144,7 +144,7 @@ def test_settings_that_turn_it_off() -> None:
     assert state == Breaker(), "and nothing is kept for it"
 
 
-def test_nothing_to_tell_is_no_notification() -> None:
+def test_without_content_there_is_no_notification() -> None:
     assert admit(Breaker(), "s", "p", [], 0.0, RULES) == (Breaker(), True, False)
 
 
@@ -180,7 +180,7 @@ SHELVES = st.dictionaries(
 
 
 @given(ANY_JSON | st.dictionaries(FIELDS, ANY_JSON | SHELVES), st.floats(0, 1e10))
-def test_whatever_was_written_can_be_read_and_goes_on(value: object, now: float) -> None:
+def test_any_written_state_can_be_read_and_continued(value: object, now: float) -> None:
     state = Breaker.from_json(value)
     held = sum(one.count for by in state.held.values() for one in by.values())
     state, may, _ = admit(state, "s", "p", ONE, now, RULES)

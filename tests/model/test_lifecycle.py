@@ -115,12 +115,12 @@ def test_a_child_that_exits_42_when_asked_to_end_was_killed_and_exited_42() -> N
     assert stop_of(state) == StopRequest("agent-7", "killed", 101.0)
 
 
-def test_an_exit_that_nobody_asked_for_is_its_own() -> None:
+def test_an_unrequested_exit_has_the_reason_exited() -> None:
     state = after(STARTED, ChildEnded(Exited(3), 102.0))
     assert (reason(state), exit_code(state), end_signal(state), stop_of(state)) == ("exited", 3, None, None)
 
 
-def test_a_signal_that_nobody_asked_for_has_no_owner() -> None:
+def test_an_unrequested_signal_has_no_owner() -> None:
     state = after(STARTED, ChildEnded(Signaled(9), 102.0))
     assert (reason(state), exit_code(state), end_signal(state), stop_of(state)) == ("signaled", None, 9, None)
 
@@ -129,7 +129,7 @@ def test_a_signal_that_nobody_asked_for_has_no_owner() -> None:
     ("asked", "told"),
     [("killed", "killed"), ("session_end", "killed"), ("daemon_stop", "killed"), ("deadline", "deadline")],
 )
-def test_an_end_that_was_asked_for_is_told_so(asked: StopReason, told: EndReason) -> None:
+def test_a_requested_end_is_reported_as_one(asked: StopReason, told: EndReason) -> None:
     assert reason(after(STARTED, StopAsked(None, asked, 1.0), ChildEnded(Signaled(15), 2.0))) == told
 
 
@@ -146,7 +146,7 @@ def test_force_is_noted_also_when_the_leader_had_gone_willingly() -> None:
     assert (stop.forced, end_signal(state)) == (True, 15)
 
 
-def test_what_nobody_saw_is_unknown_and_has_no_time() -> None:
+def test_an_unobserved_end_is_unknown_and_has_no_time() -> None:
     state = after(STARTED, ChildEnded(Unseen(), 5.0))
     assert (reason(state), exit_code(state), end_signal(state)) == ("lost", None, None)
     assert isinstance(state, Ended)
@@ -173,7 +173,7 @@ def test_a_launch_that_failed_never_ran() -> None:
 CRASHED = (STARTED, ChildEnded(Exited(3), 102.0))
 
 
-def test_between_two_runs_nothing_is_told_of_the_last_end() -> None:
+def test_between_two_runs_the_last_end_is_not_shown() -> None:
     state = after(*CRASHED, RestartPlanned(103.0))
     assert (reason(state), exit_code(state), stop_of(state)) == (None, None, None)
     assert after(*CRASHED, RestartPlanned(103.0), ChildStarted(4712, 104.0)) == Running(4712, 104.0)

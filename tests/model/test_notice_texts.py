@@ -365,7 +365,7 @@ FIELDS = [
     ),
     ANY_JSON | st.just(1e11),
 )
-def test_whatever_is_in_a_notification_there_is_a_text(kind: object, data: dict[str, object], at: object) -> None:
+def test_every_notification_has_a_text(kind: object, data: dict[str, object], at: object) -> None:
     check_block(text({"kind": kind, "data": data, "process": at, "at": at}))
     text({})
     digest([data, {"started_at": at}], 3700.0)

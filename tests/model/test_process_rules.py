@@ -45,7 +45,7 @@ def test_beyond_the_number_that_is_kept_the_oldest_go_first() -> None:
     assert set(gone) == {process.id for process in processes[:3]}
 
 
-def test_nothing_goes_within_the_floor_whatever_the_limits_say() -> None:
+def test_nothing_within_the_floor_is_deleted_with_any_limits() -> None:
     assert may_be_forgotten([ended(1, at=9_000.0)], now=10_000.0, keep=0.0, at_most=0, floor=1800.0) == []
 
 

@@ -23,14 +23,14 @@ def test_one_for_each_interval_with_what_is_new() -> None:
     assert news == NewOutput({"out": OutputSpan(100, 250)}) and news.new_bytes == 150
 
 
-def test_nothing_new_is_nothing_told() -> None:
+def test_without_new_output_there_is_no_notice() -> None:
     state, _ = checked(begin(0.0, 60.0), {"out": 100}, 60.0, 60.0)
     state, news = checked(state, {"out": 100}, 120.0, 60.0)
     assert news is None and state == Progress(180.0, {"out": 100})
     assert checked(state, {"out": 101}, 180.0, 60.0)[1] == NewOutput({"out": OutputSpan(100, 101)})
 
 
-def test_a_process_that_never_writes_is_never_told_of() -> None:
+def test_a_process_that_never_writes_makes_no_progress_notice() -> None:
     state = begin(0.0, 10.0)
     for at in range(0, 1000, 10):
         state, news = checked(state, {"out": 0}, float(at), 10.0)
@@ -47,7 +47,7 @@ def test_output_of_earlier_runs_is_not_new() -> None:
     assert checked(begin(0.0, 1.0, {"out": 70}), {"out": 75}, 1.0, 1.0)[1] == NewOutput({"out": OutputSpan(70, 75)})
 
 
-def test_what_was_missed_is_told_once_and_the_next_is_an_interval_later() -> None:
+def test_missed_output_is_reported_once_and_the_next_an_interval_later() -> None:
     state, news = checked(begin(0.0, 60.0), {"out": 9}, 1000.0, 60.0)
     assert news is not None and state.next_at == 1060.0
 
@@ -60,7 +60,7 @@ def test_a_clock_that_is_set_back_delays_by_one_interval_at_most(back: float) ->
 
 
 @given(st.lists(st.tuples(st.floats(0, 100), st.integers(0, 50)), max_size=50))
-def test_every_byte_is_told_once_and_never_two_within_an_interval(steps: list[tuple[float, int]]) -> None:
+def test_every_byte_is_reported_once_and_no_two_reports_come_within_an_interval(steps: list[tuple[float, int]]) -> None:
     state, now, written, told, last = begin(0.0, 30.0), 0.0, 0, 0, 0.0
     for pause, more in [*steps, (30.0, 1)]:
         now, written = now + pause, written + more
@@ -76,7 +76,7 @@ def test_every_byte_is_told_once_and_never_two_within_an_interval(steps: list[tu
 
 
 @given(ANY_JSON | st.dictionaries(st.sampled_from(["next_at", "told"]), ANY_JSON))
-def test_whatever_was_written_can_be_read_and_goes_on(value: object) -> None:
+def test_any_written_state_can_be_read_and_continued(value: object) -> None:
     state = Progress.from_json(value)
     state, _ = checked(state, {"out": 10}, 1000.0, 60.0)
     assert state.next_at <= 1060.0

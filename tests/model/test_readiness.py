@@ -57,6 +57,6 @@ def test_times_count_from_the_start() -> None:
 
 
 @pytest.mark.parametrize("attempt", [0, 1, 5, 1000, 10**9])
-def test_nobody_waits_long_between_two_looks(attempt: int) -> None:
+def test_the_pause_between_two_checks_is_bounded(attempt: int) -> None:
     assert 0.01 <= readiness.pause(attempt) <= 0.05
     assert readiness.pause(attempt) <= readiness.pause(attempt + 1)

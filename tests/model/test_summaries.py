@@ -101,6 +101,6 @@ def test_odd_data_makes_a_short_line_all_the_same(kind: str, data: dict[str, Any
     assert len(told.tail) <= 600
 
 
-def test_no_output_calls_anybody() -> None:
+def test_no_output_mentions_users_of_a_chat() -> None:
     assert "@everyone" not in harmless("hey @everyone")
     assert "<!channel>" not in harmless("<!channel>")

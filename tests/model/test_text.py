@@ -60,7 +60,7 @@ def view(*chunks: bytes) -> str:
         (b"left\rno\x08\x08\x08newline", "left … newline [2 updates]"),
     ],
 )
-def test_only_what_a_person_reads_is_left(raw: bytes, shown: str) -> None:
+def test_only_readable_text_is_left(raw: bytes, shown: str) -> None:
     assert view(raw) == shown
 
 

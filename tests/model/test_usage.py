@@ -39,7 +39,7 @@ def test_time_used_stays_used() -> None:
     assert track.cpu_seconds == 5.0
 
 
-def test_what_nobody_knows_may_have_changed() -> None:
+def test_an_unknown_usage_may_have_changed() -> None:
     assert Track().take_cpu(None, now=0.0)
 
 

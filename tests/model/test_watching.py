@@ -33,7 +33,7 @@ RULES = WatchRules()
 OPEN = WatchState(window_until=15.0, notified=1, matches=1)
 
 
-def test_the_first_match_is_told_at_once() -> None:
+def test_the_first_match_is_notified_at_once() -> None:
     state, outcomes = matched(WatchState(), [match(0)], 0.0, RULES)
     assert outcomes == [Notified((match(0),), 0)]
     assert state == OPEN
@@ -70,12 +70,12 @@ def test_a_budget_ends_what_never_strikes() -> None:
     assert (state.disabled, state.notify_on, state.matches) == (True, True, 5)
 
 
-def test_digests_count_towards_the_budget_and_what_they_tell_of_does_not() -> None:
+def test_digests_count_towards_the_budget_and_the_matches_in_them_do_not() -> None:
     _, told = live([0.0, 1.0, 2.0, 3.0, 16.0], WatchRules(budget=2), until=600.0)
     assert told == [Heard(0.0, "match", 1), Heard(15.0, "digest", 3), Heard(16.0, "disabled", 1)]
 
 
-def test_what_a_budget_has_no_room_for_ends_the_watch_at_once() -> None:
+def test_a_match_beyond_the_budget_ends_the_watch_at_once() -> None:
     _, outcomes = matched(OPEN, [match(1)], 2.0, WatchRules(budget=1))
     assert outcomes == [Disabled(1, 1, 2, "budget")]
 
@@ -111,7 +111,7 @@ def test_a_window_is_open_up_to_its_end() -> None:
     assert matched(OPEN, [match(1)], 15.0, RULES)[1] == [Notified((match(1),), 0)]
 
 
-def test_a_window_that_held_back_none_asks_nobody_to_wake() -> None:
+def test_a_window_that_held_back_none_needs_no_timer() -> None:
     assert next_due(OPEN) is None
     assert next_due(matched(OPEN, [match(1)], 3.0, RULES)[0]) == 15.0
 
@@ -131,7 +131,7 @@ def test_a_match_that_comes_before_the_one_who_closes_the_window_closes_it() -> 
     assert state.strikes == 2
 
 
-def test_lines_that_come_together_are_told_together() -> None:
+def test_lines_that_come_together_are_notified_together() -> None:
     state, outcomes = matched(WatchState(), matches(5), 0.0, RULES)
     assert outcomes == [Notified(tuple(matches(5)), 0)]
     assert (state.held, state.strikes) == (None, 0)
@@ -161,7 +161,7 @@ def test_matches_that_were_only_counted_are_held_back(found: int) -> None:
     assert state.held.newest == match(found - 1)
 
 
-def test_an_end_tells_what_is_held_back() -> None:
+def test_the_notice_of_an_end_has_what_was_held_back() -> None:
     state, _ = matched(OPEN, matches(3, 1), 4.0, RULES)
     state, outcomes = ended(state, 5.0)
     assert outcomes == [MatchDigest(Held(3, match(1), match(3)))]
@@ -212,7 +212,7 @@ def test_a_clock_that_is_set_back_holds_back_for_one_window_at_most(back: float)
     assert elapsed(state, due, RULES)[1] == [MatchDigest(Held(1, match(1), match(1)))]
 
 
-def test_somebody_who_waits_for_a_window_sees_that_the_clock_was_set_back() -> None:
+def test_a_wait_for_a_window_sees_that_the_clock_was_set_back() -> None:
     assert [is_due(15.0, now, RULES) for now in (-YEAR, -0.1, 0.0, 14.9, 15.0, YEAR)] == [1, 1, 0, 0, 1, 1]
 
 
@@ -229,7 +229,7 @@ def test_cursors_are_the_searchers() -> None:
     assert ended(after, 1.0)[0].cursors == state.cursors
 
 
-def test_a_new_watch_takes_no_room() -> None:
+def test_a_new_watch_takes_no_space() -> None:
     assert WatchState().to_json() == {}
     assert WatchState.from_json({}) == WatchState()
 
@@ -250,7 +250,7 @@ FIELDS = st.sampled_from([*names(WatchState), "told", "count", "first", "newest"
 
 
 @given(ANY_JSON | st.dictionaries(FIELDS, ANY_JSON | st.dictionaries(FIELDS, ANY_JSON)), st.floats(0, 1e10))
-def test_whatever_was_written_can_be_read_and_goes_on(value: object, now: float) -> None:
+def test_any_written_state_can_be_read_and_continued(value: object, now: float) -> None:
     state = WatchState.from_json(value)
     after, outcomes = matched(state, matches(3), now, RULES)
     assert state.disabled or after.matches == state.matches + 3 or isinstance(outcomes[-1], Disabled)

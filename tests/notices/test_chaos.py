@@ -85,7 +85,7 @@ def over_by(home: Path, process: str) -> str | None:
 
 
 @pytest.mark.timeout(1200)
-def test_of_two_who_wait_only_the_owner_is_told_whenever_the_daemon_dies(
+def test_of_two_waiting_clients_only_the_owner_is_notified_at_any_crash_of_the_daemon(
     home: Path, consumers: Callable[..., Consumer]
 ) -> None:
     a, b = consumers("a"), consumers("b")
@@ -123,7 +123,7 @@ def test_nor_does_it_matter_between_which_two_steps(
     ("point", "is_first"),
     list(itertools.product([*ANSWERED, "notice-over", *ON_THE_WAY[:3]], [True, False])),
 )
-def test_one_who_waits_is_told_once_between_whichever_steps_the_daemon_dies(
+def test_a_waiting_client_is_notified_once_at_any_step_at_which_the_daemon_dies(
     home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, point: str, is_first: bool
 ) -> None:
     """`is_first`: the wait comes before the end."""
@@ -191,7 +191,7 @@ def test_what_a_dead_one_had_not_acknowledged_another_gets(home: Path, consumers
 
 
 @pytest.mark.parametrize("order", list(itertools.permutations(["end", "wait", "inbox"])), ids="-".join)
-def test_whatever_the_order_one_of_answer_and_notice_reaches_the_owner(home: Path, order: tuple[str, ...]) -> None:
+def test_in_any_order_one_of_answer_and_notice_reaches_the_owner(home: Path, order: tuple[str, ...]) -> None:
     """The inbox is looked at, or waited on if the end is yet to come, and what it tells is acknowledged."""
 
     async def work() -> None:

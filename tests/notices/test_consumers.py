@@ -120,7 +120,7 @@ def test_the_end_of_a_session_is_whole_after_a_crash(home: Path) -> None:
         assert parent.inspect(over).killed_by == "parent"  # reported by id in the answer, and not told again
 
 
-def test_parent_and_child_hear_of_their_own_alone(home: Path) -> None:
+def test_parent_and_child_get_notices_of_their_own_alone(home: Path) -> None:
     with holdfast.connect("child") as child, holdfast.connect("parent") as parent:
         mine, theirs = ended(parent, "true"), ended(child, "true", parent_session="parent")
         assert [one.process for one in parent.inbox()] == [mine]

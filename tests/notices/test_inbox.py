@@ -26,7 +26,7 @@ def kinds(notifications: list[Notification]) -> list[tuple[str, str | None]]:
     return [(one.kind, one.process) for one in notifications]
 
 
-def test_an_end_is_told_to_its_owner_until_it_is_acknowledged(home: Path) -> None:
+def test_an_end_is_offered_to_its_owner_until_it_is_acknowledged(home: Path) -> None:
     with holdfast.connect("a") as a, holdfast.connect("b") as b:
         process = ended(a, "echo one; echo two; exit 3", origin={"chat": "42", "topic": 7})
         (notice,) = a.inbox(wait=5)
@@ -72,7 +72,7 @@ def test_a_wait_that_ran_out_consumes_nothing(home: Path) -> None:
         assert kinds(a.inbox(wait=5)) == [("completion", process.id)]
 
 
-def test_the_owner_who_ended_it_is_not_told(home: Path) -> None:
+def test_the_owner_who_ended_it_gets_no_notice(home: Path) -> None:
     with holdfast.connect("a") as a, holdfast.connect("b") as b:
         mine, theirs = a.run("sleep 300"), a.run("sleep 300")
         a.kill(mine.id)
@@ -90,7 +90,7 @@ def test_policies(home: Path) -> None:
         assert {one.process for one in a.inbox(wait=5)} == wanted
 
 
-def test_a_killed_daemon_forgets_nothing_and_tells_nothing_twice(home: Path) -> None:
+def test_a_killed_daemon_loses_no_notice_and_sends_none_twice(home: Path) -> None:
     with holdfast.connect("a") as a:
         first, second = ended(a, "true"), ended(a, "false")
         notice = next(one for one in a.inbox(wait=5) if one.process == first)
@@ -136,7 +136,7 @@ def test_a_renamed_session_keeps_what_is_its_own(home: Path) -> None:
         assert {process.session for process in b.ps(all=True)} == {"a2"}
 
 
-def test_a_transferred_process_is_told_of_to_its_new_owner(home: Path) -> None:
+def test_the_end_of_a_transferred_process_is_notified_to_its_new_owner(home: Path) -> None:
     with holdfast.connect("a") as a, holdfast.connect("b") as b:
         done, live = ended(a, "true"), a.run("read line", stdin=True)
         for process in (done, live.id):

@@ -89,7 +89,7 @@ def test_a_wait_that_goes_while_the_end_is_written_leaves_the_notice(stage: Stag
     assert stage.pending("a") == [P]
 
 
-def test_so_does_one_that_goes_while_it_claims_the_news(stage: Stage) -> None:
+def test_so_does_one_that_leaves_while_it_claims_the_notice(stage: Stage) -> None:
     stage.end()
     stage.daemon.settle()
     peer = stage.peer("a")
@@ -136,7 +136,7 @@ def test_one_that_goes_without_a_word_does_not(stage: Stage) -> None:
     assert stage.pending("a") == [P]
 
 
-def test_a_wait_of_the_old_owner_does_not_use_up_the_news_of_the_new_one(stage: Stage) -> None:
+def test_a_wait_of_the_old_owner_consumes_no_notice_of_the_new_one(stage: Stage) -> None:
     old = stage.peer("a")
     wait(stage, old)
     stage.ledger.hand_over(P, stage.sessions["b"])
@@ -185,7 +185,7 @@ def test_of_two_waits_one_that_came_is_enough(stage: Stage) -> None:
     assert stage.pending("a") == []
 
 
-def test_news_that_was_claimed_when_the_daemon_died_waits_for_who_comes_back(stage: Stage) -> None:
+def test_a_notice_that_was_claimed_when_the_daemon_died_waits_for_its_client(stage: Stage) -> None:
     peer = stage.peer("a")
     wait(stage, peer)
     stage.end()
@@ -200,7 +200,7 @@ def test_news_that_was_claimed_when_the_daemon_died_waits_for_who_comes_back(sta
     assert stage.pending("a") == []
 
 
-def test_and_is_told_when_nobody_comes_back(stage: Stage) -> None:
+def test_the_end_is_notified_when_no_client_comes_back(stage: Stage) -> None:
     wait(stage, stage.peer("a"))
     stage.end()
     stage.daemon.commit()
@@ -209,7 +209,7 @@ def test_and_is_told_when_nobody_comes_back(stage: Stage) -> None:
     assert stage.pending("a") == [P]
 
 
-def test_one_who_had_the_answer_tells_the_next_daemon(stage: Stage) -> None:
+def test_a_client_that_has_the_answer_confirms_it_to_the_next_daemon(stage: Stage) -> None:
     peer = stage.peer("a")
     wait(stage, peer)
     stage.end()
@@ -231,7 +231,7 @@ def test_a_stranger_cannot_say_that_it_had_it(stage: Stage) -> None:
     assert stage.pending("a") == [P]
 
 
-def test_news_that_is_being_written_goes_to_the_new_owner(stage: Stage) -> None:
+def test_a_notice_that_is_being_written_goes_to_the_new_owner(stage: Stage) -> None:
     stage.daemon.news(P, 1)
     stage.ledger.hand_over(P, stage.sessions["b"])
     stage.ask(stage.peer("a"), op="transfer", process=P, to="b")
@@ -241,7 +241,7 @@ def test_news_that_is_being_written_goes_to_the_new_owner(stage: Stage) -> None:
     assert stage.pending("b") == [P]
 
 
-def test_news_that_somebody_still_believes_to_be_the_old_owners_does_too(stage: Stage) -> None:
+def test_a_notice_that_still_names_the_old_owner_does_too(stage: Stage) -> None:
     """As a watch may, which read the output when it was."""
     before = stage.daemon.registry.get(P)
     stage.ledger.hand_over(P, stage.sessions["b"])
@@ -296,7 +296,7 @@ def test_what_was_acknowledged_under_the_old_name_is_known_under_the_new(stage: 
     assert acked.result().known == [completion_id(P)]
 
 
-def test_a_full_disk_keeps_nobody_from_being_told(stage: Stage) -> None:
+def test_notices_are_delivered_on_a_full_disk(stage: Stage) -> None:
     stage.end()
     stage.daemon.settle()
     peer = stage.peer("a")
@@ -429,9 +429,7 @@ def _impossible(_: object) -> None:
 
 
 @pytest.mark.parametrize("mishap", [Stage.crash, lambda stage: stage.daemon.settle()], ids=["crash", "none"])
-def test_what_a_session_that_is_over_had_not_heard_its_heir_hears(
-    stage: Stage, mishap: Callable[[Stage], None]
-) -> None:
+def test_pending_notices_of_an_ended_session_go_to_its_heir(stage: Stage, mishap: Callable[[Stage], None]) -> None:
     stage.end()
     stage.daemon.settle()
     stage.ledger.heirs[P].append(stage.sessions["b"])

@@ -12,7 +12,7 @@ import holdfast
 
 
 @pytest.mark.full
-def test_what_is_new_is_told_once(home: Path) -> None:
+def test_new_output_is_reported_once(home: Path) -> None:
     with holdfast.connect("a") as a:
         process = a.run("while read line; do echo got $line; done", stdin=True, check_interval=1)
         a.send(process.id, "one")

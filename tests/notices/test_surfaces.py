@@ -88,7 +88,7 @@ DOORS = [
 
 
 @pytest.mark.parametrize("door", DOORS, ids=lambda door: door.__name__)
-def test_whoever_started_it_is_told_once_and_nobody_else(home: Path, door: Callable[[Api], tuple[str, Any]]) -> None:
+def test_only_the_starter_is_notified_and_once(home: Path, door: Callable[[Api], tuple[str, Any]]) -> None:
     with holdfast.connect("somebody-else") as other:
         api = Api(other)
         api.open_tcp()
@@ -101,7 +101,7 @@ def test_whoever_started_it_is_told_once_and_nobody_else(home: Path, door: Calla
         assert other.inbox() == []
 
 
-def test_what_is_started_inside_is_told_to_the_same_session(home: Path) -> None:
+def test_ends_of_processes_started_inside_go_to_the_same_session(home: Path) -> None:
     """A command of a session that starts another by itself: HOLDFAST_SESSION goes with it."""
     call = f"{sys.executable} -m holdfast"
     with holdfast.connect("outer") as client:
@@ -111,7 +111,7 @@ def test_what_is_started_inside_is_told_to_the_same_session(home: Path) -> None:
         assert [(one["process"], one["data"]["exit_code"]) for one in json.loads(told)] == [(inner, 4)]
 
 
-def test_a_start_says_what_nobody_will_be_told(home: Path) -> None:
+def test_a_start_says_which_notices_will_not_come(home: Path) -> None:
     with holdfast.connect("a") as client:
         both = client.run("sleep 100", notify="any", watch=["x"])
         assert any("dropped" in note for note in both.notes) and not both.watch

@@ -119,7 +119,7 @@ def test_a_daemon_that_could_open_no_file_notifies_the_match_and_the_end_when_it
         assert a.inspect(process.id).exit_code == 3
 
 
-def test_what_is_told_can_be_read_again(home: Path) -> None:
+def test_a_notified_match_can_be_read_again(home: Path) -> None:
     with holdfast.connect("a") as a:
         a.run("seq 1 1000; echo ERROR one; echo ERROR two; seq 1 1000", watch=["ERROR"])
         match = gather(a, until="watch_match")[0]
@@ -128,7 +128,7 @@ def test_what_is_told_can_be_read_again(home: Path) -> None:
         assert match.data["count"] == 2
 
 
-def test_a_window_holds_back_and_tells_in_short(home: Path) -> None:
+def test_a_window_holds_matches_back_and_sends_a_digest(home: Path) -> None:
     quick(home, watch_window=1.5)
     with holdfast.connect("a") as a:
         a.run("for i in 1 2 3 4 5; do echo error $i; sleep 0.2; done; sleep 3", notify="success", watch=["error"])
@@ -154,7 +154,7 @@ def test_three_full_windows_in_a_row_end_the_watch(home: Path) -> None:
         assert state.watch_data["disabled"]
 
 
-def test_the_breaker_trips_and_tells_every_owner_later(home: Path) -> None:
+def test_the_breaker_trips_and_notifies_every_owner_later(home: Path) -> None:
     quick(home, breaker_silence=3)
     sessions = [f"s{number}" for number in range(4)]
     clients = [holdfast.connect(session) for session in sessions]
@@ -324,7 +324,7 @@ def test_what_was_written_while_there_was_no_daemon(home: Path) -> None:
         assert told[0].data["output"] == "LATE"
 
 
-def test_a_line_that_is_written_in_pieces_is_told_whole(home: Path) -> None:
+def test_a_line_that_is_written_in_pieces_is_delivered_whole(home: Path) -> None:
     with holdfast.connect("a") as a:
         a.run("printf ERROR; printf ': '; printf 'no such file'; echo; read x", stdin=True, watch=["ERROR"])
         (match,) = a.inbox(wait=5)

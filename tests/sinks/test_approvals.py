@@ -21,7 +21,7 @@ def ask(hf: holdfast.Client) -> str:
     return str((refused.value.data or {})["approval"]["id"])
 
 
-def test_the_request_is_told_with_what_answers_it(instance: Instance, receiver: Receiver) -> None:
+def test_the_request_is_shown_with_the_commands_that_answer_it(instance: Instance, receiver: Receiver) -> None:
     instance.configure(hook(receiver))
     with instance.connect() as hf:
         request = ask(hf)
@@ -45,7 +45,7 @@ def test_what_was_answered_meanwhile_is_not_sent(instance: Instance, receiver: R
         assert of(hf)["pending"] == 0
 
 
-def test_who_asks_by_itself_needs_nobody_else(instance: Instance, receiver: Receiver) -> None:
+def test_a_caller_that_asks_by_itself_needs_no_approver(instance: Instance, receiver: Receiver) -> None:
     instance.configure(hook(receiver))
     with instance.connect() as hf:
         with pytest.raises(holdfast.errors.ApprovalRequired):

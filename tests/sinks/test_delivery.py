@@ -58,7 +58,7 @@ def sink_events(client: Client) -> list[str]:
     return [event["type"] for event in client.events("sink.*")]
 
 
-def test_an_end_is_told_to_the_outside_signed_with_its_line_and_tail(instance: Instance, receiver: Receiver) -> None:
+def test_a_sink_gets_an_end_signed_with_its_line_and_tail(instance: Instance, receiver: Receiver) -> None:
     instance.configure(hook(receiver, 'secret = "hush"'))
     with instance.connect() as hf:
         process = hf.run("echo one; echo two; exit 3", name="job", origin={"chat": 7})
@@ -79,7 +79,7 @@ def test_an_end_is_told_to_the_outside_signed_with_its_line_and_tail(instance: I
     assert (events[0]["id"], events[0]["sink"], events[0]["attempts"]) == (notice.id, "hook", 1)
 
 
-def test_what_is_consumed_by_a_wait_is_told_to_the_outside_all_the_same(instance: Instance, receiver: Receiver) -> None:
+def test_sinks_get_a_notice_that_a_wait_consumed(instance: Instance, receiver: Receiver) -> None:
     instance.configure(hook(receiver))
     with instance.connect() as hf:
         process = hf.run("true")
@@ -282,7 +282,7 @@ def test_secrets_by_file_and_variable_are_found_and_shown_nowhere(
         assert secret not in repr(shown) and secret not in log
 
 
-def test_many_ends_are_told_once_each(instance: Instance, receiver: Receiver) -> None:
+def test_many_ends_are_notified_once_each(instance: Instance, receiver: Receiver) -> None:
     instance.configure(hook(receiver))
     with instance.connect() as hf:
         for number in range(200):

@@ -87,7 +87,7 @@ def test_secrets_from_files(sender: Sender, receiver: Receiver, tmp_path: Path) 
     assert not missing["sent"] and not missing["permanent"] and "cannot read" in missing["error"]
 
 
-def test_without_a_secret_nothing_is_signed_and_a_password_is_told(sender: Sender, receiver: Receiver) -> None:
+def test_without_a_secret_nothing_is_signed_and_a_password_is_sent(sender: Sender, receiver: Receiver) -> None:
     assert sender.send("webhook", address=f"http://us%40er:pass@127.0.0.1:{receiver.port}/")["sent"]
     headers = receiver.got[0].headers
     assert "webhook-signature" not in headers
@@ -135,7 +135,7 @@ def test_one_that_hangs_costs_ten_seconds(sender: Sender, receiver: Receiver, pl
     assert sender.send("webhook", address=receiver.url) == SENT
 
 
-def test_nobody_there(sender: Sender) -> None:
+def test_without_a_listener(sender: Sender) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         answer = sender.send("webhook", address=f"http://127.0.0.1:{taken.getsockname()[1]}/T0KEN42")
@@ -149,7 +149,7 @@ def test_what_is_no_address_is_an_error_without_it(sender: Sender, address: str)
     assert not answer["sent"] and answer["error"] and "T0KEN42" not in answer["error"]
 
 
-def test_one_that_is_not_trusted_is_not_told(sender: Sender, receiver: Receiver) -> None:
+def test_a_server_without_a_trusted_certificate_gets_no_notice(sender: Sender, receiver: Receiver) -> None:
     answer = sender.send("webhook", address=f"https://127.0.0.1:{receiver.port}/T0KEN42")
     assert not answer["sent"] and "cannot reach 127.0.0.1" in answer["error"]
     assert receiver.got == []
@@ -171,7 +171,7 @@ def test_apprise_for_real(sender: Sender, receiver: Receiver) -> None:
     assert (got.json["title"], got.json["type"]) == ("", "failure")
 
 
-def test_apprise_tells_why_it_failed_but_no_secret(sender: Sender, receiver: Receiver) -> None:
+def test_an_error_of_apprise_says_why_without_the_secret(sender: Sender, receiver: Receiver) -> None:
     receiver.usual = Plan(500)
     answer = sender.send("apprise", address=f"json://user:T0KEN42@127.0.0.1:{receiver.port}/SECRETPATH")
     assert not answer["sent"] and not answer["permanent"]

@@ -42,7 +42,7 @@ def test_entries_are_read_back_in_order(store: Connection) -> None:
 
 
 @given(st.integers(0, 5), st.sampled_from(["drop", "swap", "text", "prev", "hash"]), st.data())
-def test_whatever_is_done_to_it_is_found(at: int, harm: str, data: st.DataObject) -> None:
+def test_every_damage_is_found(at: int, harm: str, data: st.DataObject) -> None:
     entries = chain(6)
     assert audit.check(entries).fault is None
     if harm == "drop" and at == 5:

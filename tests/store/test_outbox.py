@@ -77,7 +77,7 @@ def test_what_failed_comes_again_when_it_is_due(db: sqlite3.Connection) -> None:
     assert due(db, now=105.0 - FARTHEST - 1) == [row], "the clock was set back"
 
 
-def test_what_is_dead_waits_for_somebody_to_say_again(db: sqlite3.Connection) -> None:
+def test_dead_messages_wait_for_a_retry_by_the_user(db: sqlite3.Connection) -> None:
     put(db, "x", "y")
     for row in due(db):
         outbox.settle(db, Settled(row, DeliveryState(3, "no", dead_at=100.0), 100.0))

@@ -99,7 +99,7 @@ def test_what_is_saved_soon_is_on_disk_after_a_close(case: Case) -> None:
     assert in_store(case.path) == {process(1).id}
 
 
-def test_the_newest_word_on_a_process_counts_in_whatever_way_it_was_given(case: Case) -> None:
+def test_the_newest_write_of_a_process_is_kept_by_any_way_of_saving(case: Case) -> None:
     async def work(store: Store) -> None:
         store.save_soon(process(1))
         first = store.begin_save(ended(1, 5.0))
@@ -126,7 +126,7 @@ def test_many_that_wait_share_a_commit(case: Case) -> None:
     assert len(commits) < 100
 
 
-def test_a_full_disk_is_said_and_what_was_to_be_saved_follows_when_there_is_room(case: Case) -> None:
+def test_a_full_disk_is_reported_and_rows_are_saved_when_there_is_space(case: Case) -> None:
     case.fill()
 
     async def work(store: Store) -> None:
@@ -141,7 +141,7 @@ def test_a_full_disk_is_said_and_what_was_to_be_saved_follows_when_there_is_room
     assert sorted(topics(case.path)) == ["a", "b"]
 
 
-def test_events_are_kept_with_the_change_that_they_tell_of(case: Case) -> None:
+def test_events_are_committed_with_their_change(case: Case) -> None:
     told: list[tuple[int, str]] = []
 
     async def work(store: Store) -> None:
@@ -184,7 +184,7 @@ def topics(path: Path) -> list[str]:
         connection.close()
 
 
-def test_what_found_no_room_is_written_when_there_is_some(case: Case) -> None:
+def test_rows_that_found_no_space_are_written_when_there_is_some(case: Case) -> None:
     case.fill()
 
     async def work(store: Store) -> None:

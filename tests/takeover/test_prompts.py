@@ -56,7 +56,7 @@ def happened(hf: Client, process_id: str) -> list[dict[str, Any]]:
     return [event for event in hf.events("process.input_needed", since=0) if event["id"] == process_id]
 
 
-def test_each_question_is_told_once_and_over_when_it_is_answered(hf: Client) -> None:
+def test_each_question_is_notified_once_and_over_when_it_is_answered(hf: Client) -> None:
     process = hf.run(NAME, pty=True).id
     asked = question(hf, process)
     assert asked == {"since": asked["since"], "prompt": "name?", "secret": False}
@@ -98,7 +98,7 @@ def test_a_notice_says_how_to_answer_the_question(hf: Client) -> None:
     assert f"process(action='submit', session_id='{process}'" in notice.text
 
 
-def test_a_person_who_types_slowly_is_not_asked_again(hf: Client) -> None:
+def test_a_user_who_types_slowly_is_not_asked_again(hf: Client) -> None:
     process = hf.run("read -p 'name? ' x; exec sleep 1000", pty=True).id
     question(hf, process)
     for key in "Ada":

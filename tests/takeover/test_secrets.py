@@ -130,7 +130,7 @@ def test_a_shell_that_edits_its_own_line_is_not_trusted_with_it(hf: Client, cana
     assert canary not in hf.logs(shell).text
 
 
-def test_whoever_is_quick_waits_for_the_echo_to_go_off(hf: Client, canary: str) -> None:
+def test_a_password_sent_early_waits_until_echo_is_off(hf: Client, canary: str) -> None:
     slow = f"import time; print('soon', flush=True); time.sleep(0.7); {ASK}"
     process = hf.run([sys.executable, "-c", slow], pty=True).id
     eventually(lambda: "soon" in hf.logs(process).text)

@@ -159,7 +159,7 @@ def test_who_needs_no_password_is_never_asked(plain: Instance) -> None:
         assert [one for one in plain.json("audit") if one["what"].startswith("sudo.")] == before
 
 
-def test_a_person_is_asked_and_for_a_while_not_again(someone: Someone, plain: Instance) -> None:
+def test_an_approver_is_asked_and_for_a_while_not_again(someone: Someone, plain: Instance) -> None:
     mine = ("--sudo", "--session", "mine")
     with surface(plain, someone.password, someone.password) as heard:
         assert run(plain, WHO, *mine) == (0, "root\n")
@@ -188,7 +188,7 @@ def test_a_wrong_password_is_asked_for_again_and_not_remembered(someone: Someone
         assert len(heard) == 2
 
 
-def test_a_person_may_refuse(plain: Instance) -> None:
+def test_the_user_may_refuse(plain: Instance) -> None:
     with surface(plain, ""):
         code, said = run(plain, WHO, "--sudo", "--session", "refused")
     assert code == 1 and "the user refused to type the password" in said and "(denied)" in said
@@ -228,7 +228,7 @@ def test_with_a_terminal_sudo_asks_there(someone: Someone, configured: Instance)
     check_no_trace(instance)
 
 
-def test_a_person_types_it_where_approvals_are_followed(someone: Someone, plain: Instance) -> None:
+def test_the_user_types_the_password_where_approvals_are_followed(someone: Someone, plain: Instance) -> None:
     with plain.terminal("approvals", "--follow") as terminal:
         terminal.see("waiting for requests")
         started = plain.json("run", "-d", "--sudo", "--session", "followed", "-c", WHO)["id"]
@@ -246,7 +246,7 @@ def test_a_person_types_it_where_approvals_are_followed(someone: Someone, plain:
     check_no_trace(plain)
 
 
-def test_whoever_follows_and_leaves_takes_the_question_along(plain: Instance) -> None:
+def test_a_follower_that_leaves_takes_its_question_along(plain: Instance) -> None:
     with plain.terminal("approvals", "--follow") as terminal:
         terminal.see("waiting for requests")
         started = plain.json("run", "-d", "--sudo", "--session", "left", "-c", WHO)["id"]
@@ -281,7 +281,7 @@ threads = [threading.Thread(target=start) for _ in range(12)]
         assert sorted(os.listdir(instance.home / "sudo")) == ["askpass", "sudo"]
 
 
-def test_a_password_is_taken_only_while_somebody_waits_for_it(plain: Instance) -> None:
+def test_a_password_is_accepted_only_while_a_command_waits_for_it(plain: Instance) -> None:
     with surface(plain) as heard:
         started = plain.json("run", "-d", "--sudo", "--session", "cut", "-c", WHO)["id"]
         eventually(lambda: heard, timeout=20)

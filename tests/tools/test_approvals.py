@@ -12,7 +12,7 @@ from tests.support import eventually
 from tests.tools.model import Model
 
 
-def test_without_a_person_it_is_not_run_and_the_model_is_told_what_to_do(model: Model, tmp_path: Path) -> None:
+def test_without_an_approver_it_is_not_run_and_the_answer_has_the_next_step(model: Model, tmp_path: Path) -> None:
     (tmp_path / "precious").mkdir()
     answer = model.terminal("rm -rf ~/precious-things ./precious")
     assert (answer["status"], answer["reason"]) == ("denied", "no_approver")

@@ -113,7 +113,7 @@ def test_several_calls_at_once_end_at_once(model: Model) -> None:
         assert {call.result(timeout=10)["status"] for call in calls} == {"interrupted"}
 
 
-def test_the_command_line_tells_what_goes_on(model: Model) -> None:
+def test_the_command_line_shows_what_goes_on(model: Model) -> None:
     kept = model.background("echo kept; sleep 300")
     done = run_cli("interrupt", "--session", model.session)
     assert (done.returncode, done.stdout.decode()) == (0, f"{kept}\n")
@@ -182,7 +182,7 @@ def test_closing_the_tools_interrupts_and_leaves_the_background(instance: Path, 
         hf.kill(session="closing")
 
 
-def test_a_command_of_tools_that_died_is_told_to_whoever_comes_next(instance: Path, tmp_path: Path) -> None:
+def test_the_end_of_a_command_of_tools_that_died_goes_to_the_next_caller(instance: Path, tmp_path: Path) -> None:
     script = f"from holdfast.tools import terminal; terminal('touch {tmp_path}/up; sleep 1; echo late', session='heir')"
     program = subprocess.Popen([sys.executable, "-c", script])
     eventually(lambda: (tmp_path / "up").exists())

@@ -69,7 +69,7 @@ def test_of_several_who_call_at_once_each_notice_goes_to_one(model: Model) -> No
     assert len(told) == 8 and len(set(told)) == 8
 
 
-def test_other_sessions_hear_nothing(model: Model) -> None:
+def test_other_sessions_get_no_notice(model: Model) -> None:
     _start(model, 1)
     with Model(f"{model.session}-other", "/") as other:
         assert other.process("inbox")["reason"] == "no news"
@@ -89,7 +89,7 @@ def test_a_crash_of_the_daemon_in_between_loses_and_repeats_nothing(home: Path, 
         assert len(told) == 4 and len(set(told)) == 4
 
 
-def test_where_the_surface_tells_them_they_do_not_ride(instance: Path, tmp_path: Path) -> None:
+def test_where_the_interface_shows_notices_answers_have_none(instance: Path, tmp_path: Path) -> None:
     with Model("pushed", str(tmp_path), push=True) as model:
         model.background("echo pushed", notify_on_complete=True)
         _settled(model, 1)
@@ -100,7 +100,7 @@ def test_where_the_surface_tells_them_they_do_not_ride(instance: Path, tmp_path:
         assert model.process("inbox")["notices"] == []
 
 
-def test_an_inbox_waits_for_news_and_says_what_runs_when_there_are_none(model: Model) -> None:
+def test_an_inbox_waits_for_notices_and_says_what_runs_when_there_are_none(model: Model) -> None:
     process_id = model.background("sleep 0.5; echo news; sleep 60", watch_patterns=["news"])
     assert model.process("inbox")["running"][0]["session_id"] == process_id
     assert "news" in model.process("inbox", timeout=20)["notices"][0]

@@ -94,7 +94,7 @@ def test_a_fork_has_tools_of_its_own(instance: Path) -> None:
     assert checked(said.stdout)["output"] == "from the child\n", said.stderr
 
 
-def test_whoever_gives_up_is_not_told_of_a_failure_instead(home: Path) -> None:
+def test_a_cancelled_call_reports_no_other_failure(home: Path) -> None:
     async def main() -> None:
         async with AsyncTools("given-up") as tools:
             call = asyncio.create_task(tools.terminal("echo begun; sleep 300"))
@@ -114,7 +114,7 @@ async def _fails(*_: object, **__: object) -> None:
 
 
 @pytest.mark.parametrize("odd", ["soon", "", "nan", "inf", "-1"])
-def test_labels_that_are_no_ours_harm_nobody(instance: Path, tmp_path: Path, odd: str) -> None:
+def test_unexpected_labels_change_no_answer(instance: Path, tmp_path: Path, odd: str) -> None:
     with Model(f"odd-{odd}", str(tmp_path)) as model, holdfast.connect(model.session) as hf:
         labels = {"holdfast.window": odd, "holdfast.call": "mine"}
         running, ended = (hf.run(command, labels=labels, notify="never") for command in ("sleep 300", "true"))

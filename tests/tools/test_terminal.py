@@ -48,7 +48,7 @@ def test_a_command_that_outlives_its_window_goes_on_as_the_same_process(model: M
         assert len(hf.ps(all=True, session=model.session)) == 1, "it was not started again"
 
 
-def test_an_end_in_the_foreground_is_not_told_again(model: Model) -> None:
+def test_an_end_in_the_foreground_is_not_notified_again(model: Model) -> None:
     model.terminal("echo once")
     assert model.process("inbox")["reason"] == "no news"
 
@@ -72,7 +72,7 @@ def test_a_terminal_in_the_foreground(model: Model) -> None:
     assert (answer["exit_code"], answer["output"]) == (0, "30 120\n")
 
 
-def test_in_the_background_it_returns_at_once_and_tells_the_end_once(model: Model) -> None:
+def test_in_the_background_it_returns_at_once_and_the_end_is_notified_once(model: Model) -> None:
     before = time.monotonic()
     answer = model.terminal("sleep 0.5; echo built", background=True, notify_on_complete=True)
     assert answer["status"] == "running" and "You are notified when it ends" in answer["next"]
@@ -81,14 +81,14 @@ def test_in_the_background_it_returns_at_once_and_tells_the_end_once(model: Mode
     assert "notices" not in model.process("inbox")
 
 
-def test_without_being_asked_to_tell_it_says_that_it_will_not(model: Model) -> None:
+def test_without_notify_it_says_that_no_notice_will_come(model: Model) -> None:
     answer = model.terminal("true", background=True)
     assert "NOT notified" in answer["next"]
     assert model.process("wait", answer["session_id"])["status"] == "ended"
     assert model.process("inbox", timeout=0.3)["reason"] == "no news"
 
 
-def test_a_match_is_told(model: Model) -> None:
+def test_a_match_is_notified(model: Model) -> None:
     process_id = model.background("sleep 0.2; echo listening on 80; sleep 60", watch_patterns=["listening on"])
     assert "listening on 80" in model.process("inbox", timeout=20)["notices"][0]
     assert model.process("kill", process_id)["reason"] == "killed"
@@ -99,7 +99,7 @@ def test_a_watch_and_the_end_exclude_each_other_and_that_is_said(model: Model) -
     assert "watch was dropped" in answer["note"]
 
 
-def test_progress_is_told(model: Model) -> None:
+def test_progress_is_notified(model: Model) -> None:
     process_id = model.background("for i in 1 2 3 4 5 6; do echo step $i; sleep 0.5; done; sleep 60", check_interval=1)
     assert "step" in model.process("inbox", timeout=20)["notices"][0]
     model.process("kill", process_id)

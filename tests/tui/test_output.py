@@ -13,7 +13,7 @@ from holdfast.tui.terminal_keys import bytes_of
 from tests.tui.stage import Stage, on_stage
 
 
-def test_the_window_holds_a_part_of_the_log_whatever_comes() -> None:
+def test_the_window_always_holds_a_part_of_the_log() -> None:
     window = LogWindow()
     window.set(1000, b"rest of a line\nfirst\nsecond", is_line_start=False)
     assert [line.data for line in window.lines] == [b"first\n", b"second"]

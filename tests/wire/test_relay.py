@@ -63,7 +63,7 @@ def test_a_call_becomes_a_topic_of_its_own() -> None:
         ({"type": "x", "extra": 1, "payload": {"k": 1, "ts": 2.5}}, {"session_id": None, "k": 1, "ts": 2.5}),
     ],
 )
-def test_a_call_is_taken_whatever_its_payload_is(params: dict[str, Any], fields: dict[str, Any]) -> None:
+def test_a_call_is_accepted_with_any_payload(params: dict[str, Any], fields: dict[str, Any]) -> None:
     frame = {"jsonrpc": "2.0", "method": "event", "id": 1, "n": "odd", "bridge": 5, "params": params}
     taken = read_message(json.dumps(frame), 5.0)
     assert taken.ignored == 0

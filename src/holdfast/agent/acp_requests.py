@@ -24,7 +24,7 @@ _CANCELLED: Message = {"outcome": {"outcome": "cancelled"}}
 
 
 class AcpRequests:
-    """`name` is the program's; `log` the path of the session log, by which its questions are told apart."""
+    """`name` is the program's; `log` the path of the session log, which identifies its questions."""
 
     def __init__(self, client: AsyncClient, config: AgentConfig, reports: AcpReports, name: str, log: str) -> None:
         self._client = client

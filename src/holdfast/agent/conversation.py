@@ -1,6 +1,6 @@
 """The conversation that a session log holds, as messages for a model. No I/O.
 
-Whatever a log holds, the messages are valid: each call of the model is followed by its answer, in the order of the
+The messages of any log are valid: each call of the model is followed by its answer, in the order of the
 calls, and nothing stands between them.
 """
 
@@ -63,7 +63,7 @@ def notice_head(text: str) -> str:
     return f"{who if len(who) <= _LONGEST_WHO else who[: _LONGEST_WHO - 1] + '…'} {found[1]}"
 
 
-def is_bad_news(head: str) -> bool:
+def is_failure(head: str) -> bool:
     """Whether the head of a notice says what went wrong."""
     return any(one in head for one in _BAD)
 

@@ -106,7 +106,7 @@ class AgentOutput:
             self._say_dim(f"  {content.get('status')}: {_reason(str(content.get('text')))}")
         elif entry.kind == "notice":
             head = conversation.notice_head(str(content.get("text")))
-            icon, colour = ("✗", colours.RED) if conversation.is_bad_news(head) else ("●", colours.CYAN)
+            icon, colour = ("✗", colours.RED) if conversation.is_failure(head) else ("●", colours.CYAN)
             self._say(f"{icon} {head}", colour)
         elif entry.kind == "user" and self._mode == "chat" and content.get("input") not in self.own:
             self._say(f"you: {content.get('text')}", colours.BOLD)

@@ -660,7 +660,7 @@ class SyncCalls(ClientState):
         return value
 
     def backend_login(self, backend: str, *, host: str | None = None) -> list[str]:
-        """The command with which a person authenticates to a backend, in a terminal.
+        """The command with which the user authenticates to a backend, in a terminal.
 
         backend: The name of the backend.
         host: The host, where the backend does not name one.

@@ -39,7 +39,7 @@ from holdfast.daemon.listener.page_access import PageAccess
 from holdfast.daemon.listener.server import Server
 from holdfast.daemon.listener.tcp import TcpListener, TlsListener
 from holdfast.daemon.notices.event_stream import EventStream
-from holdfast.daemon.notices.inbox import SessionInboxes
+from holdfast.daemon.notices.inbox import SessionInboxes, is_awaited
 from holdfast.daemon.notices.progress import publish_output, watch_progress
 from holdfast.daemon.notices.sessions import Names, SessionOwnership
 from holdfast.daemon.probes.begin import begin as begin_probes
@@ -220,14 +220,7 @@ async def _compose(
     stream = EventStream(opened.store)
     inbox = SessionInboxes(opened.store, ReplyRecord(paths.replies), opened.kept.pending, names.resolve, registry.owner)
     opened.store.on_events.append(inbox.arrived)
-
-    def is_urgent(session: str) -> bool:
-        return (
-            stream.is_followed("process.ended", "notification.queued")
-            or inbox.is_read(session)
-            or bool(opened.store.sinks)
-        )
-
+    is_urgent = partial(is_awaited, inbox, stream, opened.store)
     supervisor = places.supervisor = Supervisor(
         registry, opened.store, background, places.tracks_of, inbox.claimed, names.begins, places.measured, is_urgent
     )

@@ -22,6 +22,7 @@ from contextlib import suppress
 from typing import Any, TypeAlias
 from urllib.parse import parse_qsl, unquote
 
+from holdfast.extras import package_hint
 from holdfast.records import Struct
 from holdfast.wire.http_worker import serve_http
 from holdfast.wire.worker import WorkerLink, lower_priority
@@ -212,7 +213,7 @@ def _app_of(module: Any) -> AsgiApp:
         return router  # type: ignore[no-any-return]
     if router is not None and importlib.util.find_spec("fastapi") is None:
         return RefusingRouter(
-            "its router is made with FastAPI, which is not installed for holdfast: pip install fastapi"
+            f"its router is made with FastAPI, which is not installed for holdfast: {package_hint('fastapi')}"
         )
     return RefusingRouter(
         "it exports no `router`: an ASGI application, a table of functions, or an APIRouter of FastAPI"

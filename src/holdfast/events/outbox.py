@@ -39,7 +39,7 @@ class Outbox:
         self.most = most
         self._window = window
         self._announce = announce
-        self._news = threading.Condition()
+        self._changed = threading.Condition()
         #: By rank, each with its place in the order of all.
         self._waiting: dict[Rank, deque[tuple[int, str]]] = {rank: deque() for rank in Rank}
         self._count = 0
@@ -52,7 +52,7 @@ class Outbox:
         self.dropped = 0
 
     def put(self, body: str, rank: Rank = Rank.PLAIN) -> None:
-        with self._news:
+        with self._changed:
             self._placed += 1
             self._count += 1
             self._waiting[rank].append((self._placed, body))
@@ -61,21 +61,21 @@ class Outbox:
                 self._count -= 1
                 self._unannounced += 1
                 self.dropped += 1
-            self._news.notify_all()
+            self._changed.notify_all()
 
     def sent_before(self) -> list[OutboxItem]:
         """What was sent and is not acknowledged: over a new link it goes first."""
-        with self._news:
+        with self._changed:
             return list(self._sent)
 
     def take(self, most: int, is_over: Callable[[], bool]) -> OutboxBatch:
         """Wait for something to send that may be sent; nothing when it is over. It counts as sent from then on."""
-        with self._news:
+        with self._changed:
             while not is_over():
                 free = min(most, self._window - len(self._sent))
                 if free > 0 and (self._count or self._unannounced):
                     return self._take(free)
-                self._news.wait()
+                self._changed.wait()
         return OutboxBatch([], 0)
 
     def _take(self, free: int) -> OutboxBatch:
@@ -90,17 +90,17 @@ class Outbox:
         return OutboxBatch(items, dropped)
 
     def acknowledge(self, n: int) -> None:
-        with self._news:
+        with self._changed:
             while self._sent and self._sent[0].n <= n:
                 self._sent.popleft()
-            self._news.notify_all()
+            self._changed.notify_all()
 
     def wake(self) -> None:
         """Have those who wait look whether it is over."""
-        with self._news:
-            self._news.notify_all()
+        with self._changed:
+            self._changed.notify_all()
 
     def drain(self, timeout: float) -> bool:
         """Wait until all is acknowledged; False when that takes too long."""
-        with self._news:
-            return self._news.wait_for(lambda: not (self._count or self._sent or self._unannounced), timeout)
+        with self._changed:
+            return self._changed.wait_for(lambda: not (self._count or self._sent or self._unannounced), timeout)

@@ -69,7 +69,8 @@ code{font-family:ui-monospace,monospace}</style>
 <h1>The page of the dashboard is not built</h1>
 <p>This installation of holdfast was made without Node, which builds the page. Everything else works.</p>
 <p>In a clone of holdfast, run <code>./scripts/setup</code>. Otherwise install a wheel, which has the page:
-<code>pip install --upgrade holdfast-runtime</code>. Then reload this page.</p></html>
+<code>pipx reinstall holdfast-runtime</code> or <code>pip install --force-reinstall holdfast-runtime</code>.
+Then reload this page.</p></html>
 """
 
 

@@ -8,6 +8,7 @@ import shutil
 import sys
 
 from holdfast.errors import HoldfastError
+from holdfast.extras import install_hint
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ def executable() -> str:
     for path in (found, beside, shutil.which("holdfast")):
         if path and os.access(path, os.X_OK):
             return os.path.abspath(path)
-    raise HoldfastError("no executable holdfast is installed", next="pip install holdfast-runtime, then try again")
+    raise HoldfastError("no executable holdfast is installed", next=f"{install_hint()}, then try again")
 
 
 def named_home() -> dict[str, str]:

@@ -67,7 +67,7 @@ class StopBackend(Operation):
 
 
 class BackendLogin(Operation):
-    """The command with which a person authenticates to a backend, in a terminal."""
+    """The command with which the user authenticates to a backend, in a terminal."""
 
     op = "backend_login"
 

@@ -109,7 +109,7 @@ class Backend(ABC):
         """End it and everything in it. Raises OSError."""
 
     async def login(self, environ: Mapping[str, str], given: Options) -> list[str]:
-        """The command that a person runs in a terminal to authenticate. Raises Unsupported where there is none."""
+        """The command that the user runs in a terminal to authenticate. Raises Unsupported where there is none."""
         from holdfast.errors import Unsupported
 
         raise Unsupported(f"{self.name} has no login", next="holdfast backends")

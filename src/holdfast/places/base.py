@@ -244,6 +244,10 @@ class ExecutionPlace(Bundles):
     def boot_id(self) -> str:
         """Identifies the boot of the machine there: no process outlives it."""
 
+    def is_of_earlier_boot(self, report: Message) -> bool:
+        """Whether the machine there was started again since the command of this report."""
+        return bool(report["born"]["boot"] != self.boot_id)
+
     @abstractmethod
     def is_alive(self, pid: int, start: int | None = None) -> bool:
         """Whether it lives; with `start`, whether it is still the process that started then. A zombie is dead."""

@@ -83,7 +83,7 @@ class KeeperLink:
     """One keeper, over as many connections as it takes. `hello` has the arguments of the `hello` request.
 
     `connect` opens a control stream. It raises OSError when there is no keeper just now, HoldfastError for a reason
-    that a person has to mend, and PlaceGone when there will be none. `outage`: without a keeper for that many seconds,
+    that the user has to mend, and PlaceGone when there will be none. `outage`: without a keeper for that many seconds,
     requests are no longer queued but refused.
     """
 

@@ -33,12 +33,7 @@ def find(kind: str) -> type[Backend] | None:
     """The class of a kind; None where there is no such kind. Raises Unsupported when it cannot be loaded."""
     if kind in BUILT_IN:
         module, _, name = BUILT_IN[kind].partition(":")
-        try:
-            found: type[Backend] = getattr(import_module(module), name)
-        except ModuleNotFoundError as missing:
-            raise Unsupported(
-                f"the backend {kind} needs {missing.name}", next=f"pip install {missing.name}"
-            ) from missing
+        found: type[Backend] = getattr(import_module(module), name)
         return found
     entry = _installed().get(kind)
     if entry is None:

@@ -134,7 +134,7 @@ class SshClient:
         return ["ssh", *words, *options, "--", self.host, *([" ".join(command)] if command else [])]
 
     def login_argv(self) -> list[str]:
-        """The command that a person runs to authenticate: a control master that stays in the background."""
+        """The command that the user runs to authenticate: a control master that stays in the background."""
         return self.argv("-o", "ControlMaster=yes", "-o", "ControlPersist=yes", "-f", "-N", is_batch=False)
 
     async def _run(self, argv: Sequence[str], budget: float) -> tuple[int, bytes]:

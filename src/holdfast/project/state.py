@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
+from holdfast import files
 from holdfast.client.process import Process
 from holdfast.client.sync import Client
 from holdfast.project.spec import Member, Project, checked_name, task_of
@@ -129,12 +130,8 @@ def lock(client: Client, project: str) -> Iterator[None]:
 
 def record_down(client: Client, project: str) -> None:
     """Written before anything is ended: an `up` that began earlier starts nothing after this."""
-    path = _path(client, project, "down")
-    fresh = f"{path}.{os.getpid()}"
     with lock(client, project):
-        with open(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600), "w") as file:
-            file.write(f"{time.time()!r}\n")
-        os.replace(fresh, path)
+        files.replace(_path(client, project, "down"), f"{time.time()!r}\n".encode())
 
 
 def down_at(client: Client, project: str) -> float:

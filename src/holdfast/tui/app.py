@@ -38,7 +38,7 @@ from holdfast.tui.user_needs import UserNeed, needs
 _LOW = 10
 #: Changes within this time are drawn together.
 _FRAME = 0.05
-#: After a key, whatever moves by itself is drawn at most this often for a while: what the user types comes first.
+#: After a key, other changes are drawn at most this often for a while: what the user types comes first.
 _TYPING_FRAME = 0.25
 _TYPING = 1.0
 #: All objects are searched for unused cycles, which takes long: at most this often, and while the user types nothing.

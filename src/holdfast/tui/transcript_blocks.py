@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from holdfast.agent.conversation import NOTHING_SAID, PLAN, TokenUsage, ToolCall, calls_of, is_bad_news, notice_head
+from holdfast.agent.conversation import NOTHING_SAID, PLAN, TokenUsage, ToolCall, calls_of, is_failure, notice_head
 from holdfast.session_log import LogEntry
 
 _MAIN_ARGUMENTS = ("title", "command", "path", "pattern", "action", "session_id")
@@ -101,7 +101,7 @@ class ConversationBlocks:
             case "notice":
                 text = str(content.get("text") or "")
                 head = notice_head(text)
-                self._put(TranscriptBlock("notice", head, text, "failed" if is_bad_news(head) else ""))
+                self._put(TranscriptBlock("notice", head, text, "failed" if is_failure(head) else ""))
             case _:
                 self._add_system(entry)
 

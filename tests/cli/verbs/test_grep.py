@@ -129,7 +129,7 @@ def test_a_part_says_what_it_leaves_out(forty: str) -> None:
     assert run_cli("logs", forty).stderr == b""
 
 
-def test_a_process_that_stands_as_it_was_seen_is_not_told_again(forty: str) -> None:
+def test_an_unchanged_process_is_not_shown_again(forty: str) -> None:
     seen = as_json("inspect", "--json", forty)["seen"]
     assert as_json("inspect", "--json", forty, "--seen", seen) == {"unchanged": True}
     assert as_json("inspect", "--json", forty, "--seen", "other")["id"] == forty

@@ -300,7 +300,7 @@ def test_looking_consumes_nothing() -> None:
     assert [one["process"] for one in as_json("inbox", "--json")] == [process_id]
 
 
-def test_a_wait_consumes_whatever_it_waited_for() -> None:
+def test_a_wait_consumes_the_notice_that_it_waited_for() -> None:
     for until in (("--until", "exit"), ("--until", "ready"), ("--until", "match", "--match", "never")):
         process_id = start("--stdin", "--ready-log", "never", "-c", "read line; exit 3")
         call = subprocess.Popen(
@@ -312,7 +312,7 @@ def test_a_wait_consumes_whatever_it_waited_for() -> None:
     assert as_json("inbox", "--json") == []
 
 
-def test_notes_say_what_will_not_be_told() -> None:
+def test_notes_say_which_notices_will_not_come() -> None:
     done = run_cli("run", "-d", "--notify", "--watch", "READY", "--", "sleep", "100")
     assert b"watch was dropped" in done.stderr
     again = run_cli("run", "-d", "--if-running", "reuse", "--notify=failure", "--", "sleep", "100")
@@ -327,7 +327,7 @@ def test_options_of_a_start_are_kept() -> None:
     assert "failure" in out("inspect", process_id)
 
 
-def test_a_watch_is_told_and_shown() -> None:
+def test_a_match_of_a_watch_is_notified_and_shown() -> None:
     process_id = start(
         "--notify=success",
         "--watch",
@@ -378,7 +378,7 @@ def test_rename_and_transfer() -> None:
     assert [one["process"] for one in as_json("inbox", "--wait", "10", "--json", "--session", "third")] == [live]
 
 
-def test_the_end_of_a_session_hands_on_what_goes_on() -> None:
+def test_the_end_of_a_session_transfers_what_goes_on() -> None:
     done = ended("true")
     live = start("--parent-session", "parent", "--stdin", "-c", "read line")
     over = start("--lifetime", "session", "-c", "sleep 100")

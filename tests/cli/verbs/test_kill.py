@@ -114,7 +114,7 @@ def test_leftovers_of_ended_processes_are_among_all(which: list[str]) -> None:
     ],
     ids=" ".join,
 )
-def test_what_cannot_be_meant_is_refused_and_kills_nobody(words: list[str]) -> None:
+def test_invalid_arguments_are_refused_and_kill_nothing(words: list[str]) -> None:
     process_id = start("sleep", "60")
     refusal("kill", *(process_id if word == "ID" else word for word in words))
     assert as_json("inspect", "--json", process_id)["status"] == "running"

@@ -45,7 +45,7 @@ def test_session_end() -> None:
         refusal("session", *words)
 
 
-def test_status_tells_of_the_daemon() -> None:
+def test_status_shows_the_daemon() -> None:
     start("sleep", "60")
     shown = as_json("daemon", "status", "--json")
     assert {"pid", "keeper_pid", "anchor_pid", "version", "home", "processes"} <= set(shown)

@@ -37,7 +37,7 @@ def test_started_and_waited_for_in_one_go() -> None:
     assert run_cli("run", "-d", "--wait-ready", "--ready-log", "x", "-c", "exit 3").returncode == 3
 
 
-def test_one_that_ended_first_is_told_with_its_code_and_never_as_ready() -> None:
+def test_one_that_ended_first_is_reported_with_its_code_and_never_as_ready() -> None:
     for code, told in ((3, 3), (0, 125)):
         process_id = start("--ready-log", "never", "-c", f"exit {code}")
         done = run_cli("wait", "--until", "ready", process_id)

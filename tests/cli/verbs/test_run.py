@@ -213,7 +213,7 @@ def test_the_command_outlives_its_caller() -> None:
     assert run_cli("wait", "orphan").returncode == 5
 
 
-def test_nobody_reading_the_output_is_no_traceback() -> None:
+def test_a_closed_stdout_is_no_traceback() -> None:
     text = f"{sys.executable} -m holdfast run --name endless -- yes | head -1; echo ${{PIPESTATUS[0]}}"
     done = subprocess.run(["bash", "-c", text], capture_output=True, timeout=30, check=False)
     assert done.stdout == b"y\n141\n"

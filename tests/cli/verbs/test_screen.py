@@ -178,7 +178,7 @@ def test_much_output_is_no_reason_to_wait() -> None:
         assert time.monotonic() - began < 1.0
 
 
-def test_whoever_asks_for_the_cursor_is_answered() -> None:
+def test_a_query_for_the_cursor_is_answered() -> None:
     process_id = start("-t", sys.executable, "-c", ASK, "2")
     when(process_id, "heard b'\\x1b[1;1R'")
     out("send", "--no-enter", process_id, "x")
@@ -198,7 +198,7 @@ def test_a_question_is_answered_by_the_next_daemon_and_only_once() -> None:
     assert heard.count("heard") == 3 and "nothing" not in heard
 
 
-def test_while_somebody_is_attached_their_terminal_answers() -> None:
+def test_an_attached_terminal_answers_queries() -> None:
     process_id = start("-t", sys.executable, "-c", ASK, "3")
     when(process_id, "[1;1R")
     with Terminal("attach", process_id) as terminal:

@@ -135,7 +135,7 @@ def test_a_path_that_no_unit_can_say() -> None:
         unit_text(Paths("/a\nExecStart=b", "/a\nExecStart=b"), ["x"], {})
 
 
-def test_the_service_has_the_home_of_whoever_installs_it() -> None:
+def test_the_service_has_the_home_of_the_installing_user() -> None:
     assert "Environment" not in unit_text(Paths("/s/holdfast", "/run/holdfast"), ["x"], {"HOME": "/h"})
     assert 'Environment="XDG_STATE_HOME=/s"' in unit_text(
         Paths("/s/holdfast", "/run/holdfast"), ["x"], {"XDG_STATE_HOME": "/s"}

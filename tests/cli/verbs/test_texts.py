@@ -23,7 +23,7 @@ def test_an_empty_text_is_a_command_as_for_any_shell() -> None:
     assert process_id in out("ps", "-a")
 
 
-def test_a_deadline_in_the_foreground_is_told_of() -> None:
+def test_the_answer_names_a_deadline_in_the_foreground() -> None:
     done = run_cli("run", "--deadline", "0.3", "--", "sleep", "60")
     assert done.returncode == 143
     assert done.stderr.count(b"\n") == 1

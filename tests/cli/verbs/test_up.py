@@ -148,7 +148,7 @@ def test_a_one_shot_that_fails_is_said_with_what_it_holds_up(here: Path) -> None
     assert [line["error"]["code"] for line in lines if "error" in line] == ["need_failed"]
 
 
-def test_nobody_reads_any_more() -> None:
+def test_up_into_a_pipe_that_closes_prints_no_traceback() -> None:
     done = subprocess.run(
         f"{sys.executable} -m holdfast up | head -1", shell=True, capture_output=True, timeout=30, check=False
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 
+from holdfast import files
 from holdfast.cli import console, systemd
 from holdfast.cli.options import JSON, Option, Verb
 from holdfast.errors import BadValue, HoldfastError, Unsupported
@@ -106,9 +107,7 @@ def _install(given: Given, unit: _InstanceUnit) -> int:
 
 def _write(path: str, text: str) -> None:
     os.makedirs(os.path.dirname(path), exist_ok=True)
-    with open(f"{path}.new", "w", encoding="utf-8") as file:
-        file.write(text)
-    os.replace(f"{path}.new", path)
+    files.replace(path, text.encode(), 0o644)
 
 
 def _remove(given: Given, unit: _InstanceUnit) -> int:

@@ -11,10 +11,9 @@ from holdfast.daemon.approvals.audit import AuditLog
 from holdfast.daemon.approvals.input_readers import Readers
 from holdfast.daemon.approvals.passwords import Passwords
 from holdfast.daemon.approvals.requests import ApprovalRequests
-from holdfast.daemon.core.clients import ProcessClients
 from holdfast.daemon.core.places import Places
 from holdfast.daemon.core.queues import ProcessQueues
-from holdfast.daemon.core.registry import ProcessObject, Registry, process_object
+from holdfast.daemon.core.registry import ProcessClients, ProcessObject, Registry, process_object
 from holdfast.daemon.core.supervisor import Supervisor
 from holdfast.daemon.core.tasks import BackgroundTasks
 from holdfast.daemon.listener.accepting import BoundOrigin, CallerAncestry

@@ -116,7 +116,7 @@ class Recovery:
 
     async def _adopt(self, report: Report) -> None:
         await self._supervisor.take(report)
-        if report["exit"] is None and report["born"]["boot"] != self._place.boot_id:
+        if report["exit"] is None and self._place.is_of_earlier_boot(report):
             process = self._registry.get(ProcessId(report["id"]))
             if process is not None and not process.is_restarting:  # one that waits was found to be lost before
                 await self._supervisor.lose(process.id)  # it ran before the machine was started again

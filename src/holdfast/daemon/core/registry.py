@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
 from hashlib import blake2b
 from typing import Any
 
@@ -19,7 +20,7 @@ from holdfast.model.process_rules import identify
 from holdfast.model.usage import Track
 from holdfast.model.watching import WatchState
 from holdfast.places.base import Measures
-from holdfast.records import asdict
+from holdfast.records import Struct, asdict
 
 #: A process as clients see it: exactly the declared fields.
 ProcessObject = dict[str, Any]
@@ -199,6 +200,35 @@ class Registry:
 
 def _is_given(value: object) -> bool:
     return value is not None and value is not False and value != ()
+
+
+class AttachedClient(Struct, frozen=True):
+    by: str
+    since: float
+
+
+class ProcessClients:
+    """Which clients' terminals show a process now. They attach again after a start of the daemon."""
+
+    def __init__(self) -> None:
+        self._attached: dict[ProcessId, list[AttachedClient]] = {}
+
+    @contextmanager
+    def attached(self, process_id: ProcessId, by: str) -> Iterator[None]:
+        """While the terminal of this caller shows the process."""
+        client = AttachedClient(by, time.time())
+        clients = self._attached.setdefault(process_id, [])
+        clients.append(client)
+        try:
+            yield
+        finally:
+            clients.remove(client)
+            if not clients and self._attached.get(process_id) is clients:
+                del self._attached[process_id]
+
+    def attached_to(self, process_id: ProcessId) -> list[dict[str, Any]]:
+        """The field `attached` of the process object."""
+        return [asdict(client) for client in self._attached.get(process_id, ())]
 
 
 def process_object(

@@ -14,6 +14,7 @@ from holdfast.daemon.core.context import Call, DaemonContext, Message
 from holdfast.daemon.handlers.backends import state_of
 from holdfast.daemon.workers.screen import find_library, library_version
 from holdfast.errors import HoldfastError, Unreachable
+from holdfast.extras import package_hint
 from holdfast.ops.daemon import Doctor
 from holdfast.places.keeper_link import Refused
 from holdfast.records import Struct
@@ -152,7 +153,8 @@ def _terminals(context: DaemonContext) -> _Finding:
 def _screens(context: DaemonContext) -> _Finding:
     found = find_library()
     detail = f"libghostty-vt of pyghostty {library_version()}" if found else "pyghostty is not installed"
-    degrades = "there are no screens, and terminal queries of programs are not answered: pip install pyghostty"
+    hint = package_hint("pyghostty")
+    degrades = f"there are no screens, and terminal queries of programs are not answered: {hint}"
     return _Finding(found is not None, detail, degrades)
 
 
@@ -175,7 +177,8 @@ def _login(context: DaemonContext) -> _Finding:
 
 def _event_loop(context: DaemonContext) -> _Finding:
     fast = "uvloop" in sys.modules
-    return _Finding(fast, "uvloop" if fast else "asyncio", "answers take some microseconds longer: pip install uvloop")
+    degrades = f"answers take some microseconds longer: {package_hint('uvloop')}"
+    return _Finding(fast, "uvloop" if fast else "asyncio", degrades)
 
 
 CHECKS: dict[str, Callable[[DaemonContext], _Finding]] = {

@@ -16,6 +16,7 @@ from holdfast.daemon.listener import file_limit
 from holdfast.daemon.listener.accepting import Accepting, BoundOrigin, Caller, CallerAncestry
 from holdfast.daemon.listener.connection import SocketConnection
 from holdfast.daemon.listener.tcp import TcpListener
+from holdfast.extras import install_hint
 from holdfast.paths import Paths, make_directories
 from holdfast.wire.frames import peer_credentials
 
@@ -25,10 +26,6 @@ if TYPE_CHECKING:
 _BACKLOG = 1024
 #: When the daemon stops, replies that are already written get this long to reach their clients.
 _CLOSE_TIMEOUT = 1.0
-_MISSING = (
-    b"HTTP/1.1 501 Not Implemented\r\nContent-Type: text/plain\r\nConnection: close\r\nContent-Length: 69\r\n\r\n"
-    b"holdfast was installed without what HTTP needs: pip install holdfast-runtime\n"
-)
 
 
 class Server:
@@ -121,7 +118,7 @@ class Server:
             listener = await asyncio.to_thread(_import_listener)
         except ImportError as missing:
             note("http-missing", why=missing)
-            transport.write(_MISSING)
+            transport.write(_without_http())
             transport.close()
             return
         if self._http is None:
@@ -139,6 +136,13 @@ class Server:
         self._connections.discard(connection)
         if not self._connections:
             self._all_closed.set()
+
+
+def _without_http() -> bytes:
+    """The reply to HTTP where its packages are missing."""
+    body = f"holdfast was installed without what HTTP needs: {install_hint()}\n".encode()
+    head = f"Content-Type: text/plain\r\nConnection: close\r\nContent-Length: {len(body)}\r\n\r\n".encode()
+    return b"HTTP/1.1 501 Not Implemented\r\n" + head + body
 
 
 def _import_listener() -> type[HttpListener]:

@@ -16,6 +16,7 @@ from operator import itemgetter
 from typing import Any
 
 from holdfast.daemon.core.tasks import ChangeSignals, drop
+from holdfast.daemon.notices.event_stream import EventStream
 from holdfast.errors import DiskFull
 from holdfast.model.events import Event, Notice, StoredEvent, id_of, of_notice
 from holdfast.model.process import ProcessId
@@ -344,7 +345,8 @@ class SessionInboxes:
 
     def let_go(self, ids: Collection[str]) -> None:
         """Offer those that no reply is about to deliver. The disk follows: a crash before that only delays them."""
-        self._recorded.forget([id_ for id_ in ids if id_ in self._coming and not self._replies.of(id_)])
+        if early := [id_ for id_ in ids if id_ in self._coming and not self._replies.of(id_)]:
+            self._recorded.forget(early)
         free = [id_ for id_ in ids if id_ in self._pending and not self._is_held(id_)]
         claimed = [id_ for id_ in free if self._pending[id_].claim is not None]
         for id_ in claimed:
@@ -381,6 +383,11 @@ class SessionInboxes:
     def signal(self, session: str) -> None:
         """Wake the callers that wait for a change of this session."""
         self._signals.send(session)
+
+
+def is_awaited(inbox: SessionInboxes, stream: EventStream, store: Store, session: str) -> bool:
+    """Whether anyone waits for the events or notices of this session: clients or sinks."""
+    return stream.is_followed("process.ended", "notification.queued") or inbox.is_read(session) or bool(store.sinks)
 
 
 class PendingNotices:

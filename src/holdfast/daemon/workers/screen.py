@@ -12,6 +12,7 @@ from collections.abc import Callable
 
 from holdfast.daemon.workers.worker import Message, Worker, WorkerDied, WorkerLaunch, isolated
 from holdfast.errors import HoldfastError, Unsupported
+from holdfast.extras import package_hint
 from holdfast.model.process import ProcessId
 
 _PACKAGE = "pyghostty"
@@ -42,7 +43,7 @@ class ScreenWorker(Worker):
 
     def launch(self) -> WorkerLaunch:
         if self._library is None:
-            raise Unsupported("there is no terminal emulator for screens", next=f"pip install {_PACKAGE}")
+            raise Unsupported("there is no terminal emulator for screens", next=package_hint(_PACKAGE))
         return WorkerLaunch(isolated("holdfast.screen", self._library, library_version(), *self._places, site=False))
 
     async def ask(self, op: str, process_id: ProcessId, **arguments: object) -> Message:

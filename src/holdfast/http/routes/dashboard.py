@@ -73,7 +73,7 @@ class DashboardLogout(Operation):
 
 
 class DashboardLink(Operation):
-    """Make a link for another browser: for a phone, or one that can only look for another person."""
+    """Make a link for another browser: for a phone, or a read-only one for another user."""
 
     read_only: Flag = field(False, help="A page that can only look.")
 

@@ -1,4 +1,4 @@
-"""News as it comes: as log messages for those who asked, or on a channel."""
+"""Notices as they come: as log messages for clients that asked for them, or on a channel."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def test_channel(instance: Path) -> None:
         assert "notices" not in answer["result"]["structuredContent"]
 
 
-def test_what_happened_before_is_told_on_the_channel(instance: Path) -> None:
+def test_earlier_notices_are_sent_on_the_channel(instance: Path) -> None:
     with holdfast.connect(session="earlier") as client:
         client.run("echo earlier", notify="any")
         eventually(lambda: client.inbox())
