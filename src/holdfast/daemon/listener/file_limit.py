@@ -11,7 +11,7 @@ from holdfast.errors import Unreachable
 from holdfast.wire.frames import FrameDecoder, FrameError, encode
 
 #: Left for the requests of clients that are connected, which open a few files each.
-_HEADROOM = 16
+HEADROOM = 16
 _HTTP = b"""\
 HTTP/1.1 503 Service Unavailable\r
 Content-Type: application/problem+json\r
@@ -31,7 +31,7 @@ def shortage() -> OSError | None:
     """Why no further client is to be served now; None where enough descriptors are left."""
     opened: list[int] = []
     try:
-        for _ in range(_HEADROOM):
+        for _ in range(HEADROOM):
             opened.append(os.dup(2))
         return None
     except OSError as failed:
