@@ -23,7 +23,10 @@ from tests.contracts.staged import IMPLEMENTATIONS, StagedPlace
 NO_PROCESS = ProcessId("proc_000000000000")
 NO_PID = 2**31 - 1
 LISTEN = "import socket, sys; s = socket.create_server(('127.0.0.1', int(sys.argv[1]))); sys.stdin.read()"
-HELD = "x = bytearray(30 << 20); print('there', flush=True); input()"
+#: Its time on a processor is counted in hundredths of a second.
+HELD = (
+    "import time\nx = bytearray(30 << 20)\nwhile time.process_time() < 0.1: pass\nprint('there', flush=True)\ninput()"
+)
 #: Connects to the socket, then waits until that is closed.
 CALL = "import socket, sys; s = socket.socket(socket.AF_UNIX); s.connect(sys.argv[1]); s.recv(1)"
 #: The same, in a child of a process that has died since.
