@@ -360,7 +360,6 @@ def test_a_stopped_watch_worker_is_replaced_and_its_matches_are_one_notification
     with holdfast.connect("a") as a:
         process = a.run("for i in 1 2 3; do read x; echo HIT $i; done; read x", stdin=True, watch=["HIT"])
         worker = watch_worker(a)
-        began = time.monotonic()
         os.kill(worker, signal.SIGSTOP)
         for lines in range(1, 4):
             a.send(process.id, "go")
@@ -368,7 +367,6 @@ def test_a_stopped_watch_worker_is_replaced_and_its_matches_are_one_notification
         eventually(lambda: a.status()["watch_lag"] > 0.5)
         delayed = eventually(lambda: list(a.events("watch.delayed")))
         (match,) = eventually(lambda: a.inbox())
-        assert time.monotonic() - began < 5
         assert [(one["worker_pid"], one["reason"]) for one in delayed] == [(worker, "stopped")]
         assert (match.data["count"], match.data["suppressed"]) == (3, 0)
         assert a.status()["watch_lag"] == 0
@@ -379,9 +377,13 @@ def test_a_stopped_watch_worker_is_replaced_and_its_matches_are_one_notification
 
 def test_an_end_waits_only_a_moment_for_a_stopped_watch_worker(home: Path) -> None:
     with holdfast.connect("a") as a:
-        os.kill(watch_worker(a), signal.SIGSTOP)
-        began = time.monotonic()
+        worker = watch_worker(a)
+        os.kill(worker, signal.SIGSTOP)
         a.run("echo HIT; echo HIT; exit 0", notify="success", watch=["HIT"])
         told = gather(a)
         assert [(one.kind, one.data.get("count")) for one in told] == [("watch_match", 2), ("completion", None)]
-        assert time.monotonic() - began < 5
+        # It was replaced because it was stopped, which takes two seconds: a worker that hangs is given ten.
+        delayed = list(a.events("watch.delayed"))
+        assert [(one["worker_pid"], one["reason"]) for one in delayed] == [(worker, "stopped")]
+        assert not os.path.exists(f"/proc/{worker}")
+        assert "watch-unfinished" not in (home / "daemon.log").read_text()
