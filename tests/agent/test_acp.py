@@ -7,7 +7,6 @@ import os
 import signal
 import sys
 import threading
-import time
 from pathlib import Path
 from typing import Any
 
@@ -113,10 +112,8 @@ def test_what_it_starts_belongs_to_the_session_and_its_end_is_prompted_there_alo
 def test_an_interrupt_cancels_and_a_message_goes_on(talk: Conversation, notes: ProgramNotes, tmp_path: Path) -> None:
     talk.send(f"say begin\nwait {tmp_path}/never")
     eventually(lambda: (tmp_path / "never.began").exists())
-    begun = time.monotonic()
     talk.interrupt()
-    talk.ended(1, timeout=10)
-    assert time.monotonic() - begun < 3.0
+    talk.ended(1, timeout=30)
     assert _kinds(talk)[-3:] == ["tool_result", "interrupt", "end"]
     assert talk.of("end")[0].content["reason"] == "interrupted"
     (tmp_path / "never.began").unlink()

@@ -172,7 +172,7 @@ def test_a_place_that_is_gone_ends_its_processes_once(hf: Instance) -> None:
     process = hf.start("--", "sleep", "1000")
     (hf.signpost / "signpost").unlink()
     hf.kill_keepers()
-    eventually(lambda: hf.status(process) == "ended", timeout=5.0)
+    eventually(lambda: hf.status(process) == "ended")
     found = hf.json("inspect", process)
     assert found["reason"] == "lost"
     (notice,) = hf.json("inbox", "--wait", "5", "--ack")
@@ -351,7 +351,7 @@ def test_why_says_that_a_process_was_lost_with_its_place_also_after_a_crash(hf: 
     pid = hf.json("inspect", process)["pid"]
     (hf.signpost / "signpost").unlink()
     hf.kill_keepers()
-    eventually(lambda: hf.status(process) == "ended", timeout=5.0)
+    eventually(lambda: hf.status(process) == "ended")
     os.kill(pid, signal.SIGKILL)
     (event,) = hf.json_lines("events", "place.gone")
     assert (event["place"], event["backend"], event["why"]) == (hf.place()["key"], "next", "the signpost is gone")

@@ -180,4 +180,4 @@ def test_wrong_addresses_and_tokens(tcp: Api) -> None:
     began = time.monotonic()
     with pytest.raises(holdfast.Unreachable):
         holdfast.connect(url="http://127.0.0.1:1", token="x")
-    assert time.monotonic() - began < 5
+    assert time.monotonic() - began < 20

@@ -170,5 +170,5 @@ def test_an_id_that_is_a_path_is_refused(pair: KeeperPair, hostile: object) -> N
 def test_a_kill_is_quick(pair: KeeperPair) -> None:
     pair.start(ONE, "sleep 300")
     began = time.monotonic()
-    pair.stop(ONE)
-    assert time.monotonic() - began < 5
+    pair.stop(ONE, grace=30)
+    assert time.monotonic() - began < 8
