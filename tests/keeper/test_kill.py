@@ -140,7 +140,8 @@ def test_an_adopted_bundle_with_a_reused_pid_has_no_running_command(pair: Keeper
         live = f"{pair.place}/live/{ONE}"
         state = bundle.read_state(live)
         assert state is not None and state.born is not None
-        os.kill(pair.anchor, signal.SIGSTOP)
+        for pid in (pair.anchor, pair.keeper):  # neither sees the end of the command
+            os.kill(pid, signal.SIGSTOP)
         forged = {**state.born, "pid": stranger.pid, "start": state.born["start"] + 10**6, "group": None}
         bundle.write_slot(live, bundle.BORN, forged)
         os.kill(state.born["pid"], signal.SIGKILL)
