@@ -95,7 +95,8 @@ def test_a_match_that_a_full_disk_kept_out_of_the_log_is_notified_when_there_is_
         keeper = a.status()["keeper_pid"]
         # No file of the keeper's may be longer: the record of the exit fits, the last line of the output does not.
         before = resource.prlimit(keeper, resource.RLIMIT_FSIZE, (4096, resource.RLIM_INFINITY))
-        process = a.run("seq -w 1000 1999; echo NEEDLE; exit 3", notify="failure", watch=["NEEDLE"])
+        environ = {"PATH": os.environ["PATH"]}  # it is in the bundle, too
+        process = a.run("seq -w 1000 1999; echo NEEDLE; exit 3", environ=environ, notify="failure", watch=["NEEDLE"])
         eventually(lambda: not os.path.exists(f"/proc/{process.pid}"))
         eventually(lambda: a.inspect(process.id).trouble == "disk_full")
         resource.prlimit(keeper, resource.RLIMIT_FSIZE, before)
