@@ -559,7 +559,7 @@ def _has_terminal(pid: int) -> bool:
 
 
 def test_a_long_request_is_no_silence(staged: StagedPlace, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(keeper_link, "_SIGN_BUDGET", 0.3)
+    monkeypatch.setattr(keeper_link, "_SIGN_BUDGET", 1.5)
     staged.place.keeper.silence_limit = 0.05
     process = staged.start("cat", stdin=True)
 
@@ -567,7 +567,7 @@ def test_a_long_request_is_no_silence(staged: StagedPlace, monkeypatch: pytest.M
         waiting = asyncio.ensure_future(
             staged.place.keeper.request("wait_output", id=process.id, stream="out", after=0)
         )
-        await asyncio.sleep(0.6)  # some times the limit
+        await asyncio.sleep(2.0)  # longer than the limit and what a sign of life may take
         assert not waiting.done()
         await staged.place.keeper.request("write", id=process.id, data="eA==", at=None)
         assert (await waiting)["end"] == 1

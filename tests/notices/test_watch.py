@@ -47,7 +47,7 @@ def test_a_text_that_comes_in_two_pieces(home: Path) -> None:
         process = a.run("printf REA; read x; printf 'DY\\n'; read x", stdin=True, notify="success", watch=["READY"])
         eventually(lambda: a.inspect(process.id).output_bytes == 3)
         a.send(process.id, "go")
-        (match,) = a.inbox(wait=5)
+        (match,) = a.inbox(wait=20)
         assert (match.kind, match.data["pattern"], match.data["output"]) == ("watch_match", "READY", "READY")
         assert (match.data["offset"], match.data["count"], match.data["suppressed"]) == (0, 1, 0)
         a.send(process.id, "go")
@@ -60,7 +60,7 @@ def test_a_character_that_comes_in_two_pieces(home: Path) -> None:
         process = a.run(halves, stdin=True, watch=["café"])
         eventually(lambda: a.inspect(process.id).output_bytes == 4)
         a.send(process.id, "go")
-        (match,) = a.inbox(wait=5)
+        (match,) = a.inbox(wait=20)
         assert match.data["output"] == "café offen"
         a.kill(process.id)
 
@@ -71,7 +71,7 @@ def test_both_streams_are_watched(home: Path, split: bool) -> None:
         process = a.run(
             "echo fine; echo 'a FAILURE' >&2; read x", stdin=True, split=split, watch_regex=["FAIL(URE|ED)"]
         )
-        (match,) = a.inbox(wait=5)
+        (match,) = a.inbox(wait=20)
         assert (match.data["stream"], match.data["output"]) == ("err" if split else "out", "a FAILURE")
         assert match.data["pattern"] == "FAIL(URE|ED)"
         a.kill(process.id)
@@ -130,16 +130,16 @@ def test_what_is_told_can_be_read_again(home: Path) -> None:
 
 
 def test_a_window_holds_back_and_tells_in_short(home: Path) -> None:
-    quick(home, watch_window=1.5)
+    quick(home, watch_window=2.5)
     with holdfast.connect("a") as a:
-        a.run("for i in 1 2 3 4 5; do echo error $i; sleep 0.2; done; sleep 3", notify="success", watch=["error"])
+        a.run("for i in 1 2 3 4 5; do echo error $i; sleep 0.1; done; sleep 4", notify="success", watch=["error"])
         told = gather(a)
         assert [one.kind for one in told] == ["watch_match", "watch_match", "completion"]
         first, digest = told[0].data, told[1].data
         assert (first["output"], first["digest"]) == ("error 1", False)
         assert (digest["count"], digest["digest"]) == (4, True)
         assert (digest["first"]["output"], digest["newest"]["output"]) == ("error 2", "error 5")
-        assert told[1].at - told[0].at >= 1.5
+        assert told[1].at - told[0].at >= 2.5
 
 
 def test_three_full_windows_in_a_row_end_the_watch(home: Path) -> None:
@@ -226,7 +226,7 @@ def test_a_watch_notifies_matches_and_only_the_ends_that_were_asked_for(
         process = a.run(f"echo READY; exit {code}", watch=["READY"], notify=notify)
         assert (process.watch, process.notify, process.notes) == (["READY"], notify or "never", ())
         b.wait(process.id)  # of another session: it consumes nothing
-        assert [one.kind for one in a.inbox(wait=5)] == kinds
+        assert [one.kind for one in a.inbox(wait=20)] == kinds
 
 
 def test_notify_never_silences_ends_and_not_progress_nor_readiness(home: Path) -> None:
@@ -328,7 +328,7 @@ def test_what_was_written_while_there_was_no_daemon(home: Path) -> None:
 def test_a_line_that_is_written_in_pieces_is_told_whole(home: Path) -> None:
     with holdfast.connect("a") as a:
         a.run("printf ERROR; printf ': '; printf 'no such file'; echo; read x", stdin=True, watch=["ERROR"])
-        (match,) = a.inbox(wait=5)
+        (match,) = a.inbox(wait=20)
         assert match.data["output"] == "ERROR: no such file"
         assert bytes_at(a, match) == b"ERROR: no such file"
         a.kill(str(match.process))
