@@ -208,7 +208,8 @@ def test_an_end_that_was_recorded_before_the_place_was_gone_is_reported_as_it_wa
     process = hf.start("--stdin", "--", "sh", "-c", "read line; exit 5")
     daemon = hf.daemon()
     os.kill(daemon, signal.SIGSTOP)
-    held = [int(one) for one in os.listdir("/proc") if one.isdigit() and _is_child(int(one), hf.keepers())]
+    keepers = hf.keepers()
+    held = [int(one) for one in os.listdir("/proc") if one.isdigit() and _is_child(int(one), keepers)]
     for one in held:
         if b"read line" in Path("/proc", str(one), "cmdline").read_bytes():
             os.kill(one, signal.SIGKILL)
