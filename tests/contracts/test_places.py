@@ -19,6 +19,7 @@ from holdfast.places.base import Refused
 from holdfast.places.file_program import MARK
 from holdfast.wire.frames import FrameDecoder, Message, encode, encode_bytes, peer_credentials
 from tests.contracts.staged import IMPLEMENTATIONS, StagedPlace
+from tests.support import free_port
 
 NO_PROCESS = ProcessId("proc_000000000000")
 NO_PID = 2**31 - 1
@@ -50,11 +51,6 @@ def staged(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
 
 def wrote(staged: StagedPlace, process: HeldProcess, text: bytes) -> None:
     staged.until(lambda: text in staged.output(process))
-
-
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        return int(server.getsockname()[1])
 
 
 # Files.

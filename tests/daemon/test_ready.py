@@ -23,7 +23,7 @@ from holdfast.client.process import Process
 from holdfast.client.sync import Client
 from holdfast.errors import BadValue, HoldfastError, NotNow
 from tests.daemon.acting import ask, kill_daemon, kill_keeper, log_text
-from tests.support import eventually
+from tests.support import eventually, free_port
 
 #: Listens on a port after a while, in a grandchild that left its session.
 LATE = """
@@ -52,8 +52,7 @@ http.server.HTTPServer(("127.0.0.1", int(sys.argv[1])), Handler).serve_forever()
 @pytest.fixture
 def port() -> int:
     """One that nobody listens on."""
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        return int(server.getsockname()[1])
+    return free_port()
 
 
 @contextmanager
