@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TypeVar
 
 import pytest
 
 T = TypeVar("T")
+
+#: The kernel gives out ports from 32768 on.
+_FIRST_PORT, _PORTS = 20_000, 12_000
 
 #: Variables that say where an instance is.
 _PLACES = (b"HOLDFAST_HOME", b"XDG_STATE_HOME", b"HOME")
@@ -69,6 +73,16 @@ def run_cli(
         timeout=timeout,
         check=False,
     )
+
+
+def free_port() -> int:
+    """One that nobody listens on, and that no other program gets meanwhile: it lies below those that the kernel gives
+    to connections and to servers that let it choose.
+    """
+    while True:
+        port = _FIRST_PORT + int.from_bytes(os.urandom(2)) % _PORTS
+        with suppress(OSError), socket.create_server(("127.0.0.1", port)):
+            return port
 
 
 def is_alive(pid: int) -> bool:

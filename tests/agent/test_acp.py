@@ -113,7 +113,7 @@ def test_an_interrupt_cancels_and_a_message_goes_on(talk: Conversation, notes: P
     talk.send(f"say begin\nwait {tmp_path}/never")
     eventually(lambda: (tmp_path / "never.began").exists())
     talk.interrupt()
-    talk.ended(1, timeout=10)
+    talk.ended(1, timeout=30)
     assert _kinds(talk)[-3:] == ["tool_result", "interrupt", "end"]
     assert talk.of("end")[0].content["reason"] == "interrupted"
     (tmp_path / "never.began").unlink()

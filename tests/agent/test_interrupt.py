@@ -34,10 +34,10 @@ def test_a_message_ends_the_foreground_command_and_skips_the_rest(
     command = _runs(pid)
     begun = time.monotonic()
     talk.send("stop that")
-    eventually(lambda: not Path(f"/proc/{command}").exists(), timeout=5.0)
+    eventually(lambda: not Path(f"/proc/{command}").exists())
     taken = time.monotonic() - begun
     talk.ended(1)
-    assert taken < 2.0
+    assert taken < 8.0, "not the grace of 10 s"
     by_call = {entry.content["call"]: json.loads(entry.content["text"]) for entry in talk.of("tool_result")}
     assert by_call["call_000002"]["status"] == "interrupted"
     assert by_call["call_000004"]["reason"] == by_call["call_000005"]["reason"] == "skipped"
@@ -67,6 +67,7 @@ def test_a_message_ends_an_answer_that_is_streamed(endpoint: Endpoint, talk: Con
     talk.send("tell me a story")
     eventually(lambda: len(endpoint.asked) == 1)
     talk.send("be brief")
+    eventually(lambda: len(endpoint.asked) == 2)
     talk.ended(1)
     assert not any(str(said.content["text"]).strip() == story.strip() for said in talk.of("assistant"))
     assert talk.of("assistant")[-1].content["text"] == "short"
@@ -78,7 +79,7 @@ def test_an_interrupt_without_a_message_ends_the_turn(endpoint: Endpoint, talk: 
     talk.send("work")
     _runs(tmp_path / "pid")
     talk.interrupt()
-    entries = talk.ended(1, timeout=5.0)
+    entries = talk.ended(1)
     assert entries[-1].content["reason"] == "interrupted"
     assert len(endpoint.asked) == 1
     assert talk.say("go on") == "again"

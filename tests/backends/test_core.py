@@ -172,7 +172,7 @@ def test_a_place_that_is_gone_ends_its_processes_once(hf: Instance) -> None:
     process = hf.start("--", "sleep", "1000")
     (hf.signpost / "signpost").unlink()
     hf.kill_keepers()
-    eventually(lambda: hf.status(process) == "ended", timeout=5.0)
+    eventually(lambda: hf.status(process) == "ended")
     found = hf.json("inspect", process)
     assert found["reason"] == "lost"
     (notice,) = hf.json("inbox", "--wait", "5", "--ack")
@@ -208,7 +208,8 @@ def test_an_end_that_was_recorded_before_the_place_was_gone_is_reported_as_it_wa
     process = hf.start("--stdin", "--", "sh", "-c", "read line; exit 5")
     daemon = hf.daemon()
     os.kill(daemon, signal.SIGSTOP)
-    held = [int(one) for one in os.listdir("/proc") if one.isdigit() and _is_child(int(one), hf.keepers())]
+    keepers = hf.keepers()
+    held = [int(one) for one in os.listdir("/proc") if one.isdigit() and _is_child(int(one), keepers)]
     for one in held:
         if b"read line" in Path("/proc", str(one), "cmdline").read_bytes():
             os.kill(one, signal.SIGKILL)
@@ -351,7 +352,7 @@ def test_why_says_that_a_process_was_lost_with_its_place_also_after_a_crash(hf: 
     pid = hf.json("inspect", process)["pid"]
     (hf.signpost / "signpost").unlink()
     hf.kill_keepers()
-    eventually(lambda: hf.status(process) == "ended", timeout=5.0)
+    eventually(lambda: hf.status(process) == "ended")
     os.kill(pid, signal.SIGKILL)
     (event,) = hf.json_lines("events", "place.gone")
     assert (event["place"], event["backend"], event["why"]) == (hf.place()["key"], "next", "the signpost is gone")

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support import processes_of
+from tests.support import eventually, processes_of
 
 ROOT = Path(__file__).parents[2]
 
@@ -26,4 +26,4 @@ def test_a_quick_run_fills_every_line_of_the_table(tmp_path: Path) -> None:
     figures = json.loads((out / "latest.json").read_text(encoding="utf-8"))["figures"]
     assert len(figures) >= 16
     assert os.listdir(place) == []
-    assert processes_of(str(place)) == []
+    eventually(lambda: not processes_of(str(place)))

@@ -53,7 +53,7 @@ def newest(client: Client) -> int:
 
 def test_inbox_and_ack(hf: Client, name: str) -> None:
     process = ended(hf, "echo hello; exit 3", origin={"chat": "42"}, notify="failure")
-    (notice,) = hf.inbox(wait=5)
+    (notice,) = hf.inbox(wait=20)
     assert isinstance(notice, Notification)
     assert (notice.process, notice.session, notice.origin) == (process, name, {"chat": "42"})
     assert (notice.data["exit_code"], notice.data["output"]) == (3, "hello")
@@ -81,7 +81,7 @@ def test_a_wait_for_the_inbox_wakes_and_runs_out(hf: Client) -> None:
 
 def test_what_was_taken_no_other_taker_is_given(hf: Client, name: str) -> None:
     process = ended(hf, "true")
-    assert [one.process for one in hf.inbox(wait=5, take=True)] == [process]
+    assert [one.process for one in hf.inbox(wait=20, take=True)] == [process]
     with holdfast.connect(session=name) as other:
         assert other.inbox(take=True) == []
         assert told(other) == [process]
@@ -94,7 +94,7 @@ def test_a_wait_consumes_and_one_that_only_looks_does_not(hf: Client) -> None:
     acked(hf, since, 1)
     looked_at = hf.run("echo shown")
     assert b"".join(piece.data for piece in hf.follow(looked_at)) == b"shown\n"
-    assert [one.process for one in hf.inbox(wait=5)] == [looked_at.id]
+    assert [one.process for one in hf.inbox(wait=20)] == [looked_at.id]
 
 
 def test_a_log_consumes_when_it_shows_the_end(hf: Client) -> None:
@@ -117,7 +117,7 @@ def test_a_log_of_what_runs_consumes_nothing(hf: Client) -> None:
     hf.wait_for([process.id], until="output", after=0, timeout=10)
     assert hf.logs(process, consume=True).text == "one\n"
     hf.send(process, "go")
-    assert [one.process for one in hf.inbox(wait=5)] == [process.id]
+    assert [one.process for one in hf.inbox(wait=20)] == [process.id]
     since = newest(hf)
     assert hf.logs(process, offset=4, wait=5, consume=True).unchanged
     acked(hf, since, 1)
@@ -193,7 +193,7 @@ def test_rename_transfer_digest_and_the_end_of_a_session(hf: Client, name: str) 
     assert answer["passed"] == [{"id": live.id, "to": f"{name} parent"}]
     with holdfast.connect(f"{name} parent") as parent:
         parent.send(live, "go")
-        assert [one.process for one in parent.inbox(wait=5)] == [live.id]
+        assert [one.process for one in parent.inbox(wait=20)] == [live.id]
     assert hf.end_session(f"{name} 3", to=name)["notifications"]
     pending = {one["session"]: one["pending"] for one in hf.sessions()}
     assert pending[f"{name} 2"] == 1

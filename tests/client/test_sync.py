@@ -86,7 +86,7 @@ def test_a_wait_that_runs_out_is_no_error(hf: Client) -> None:
     process = hf.run("sleep 60")
     began = time.monotonic()
     assert hf.wait(process.id, timeout=0.2).status == "running"
-    assert 0.15 < time.monotonic() - began < 5
+    assert 0.15 < time.monotonic() - began < 30
     waited = hf.wait_for([process.id], timeout=0)
     assert waited.timed_out
     assert waited.done == []
@@ -202,7 +202,7 @@ def test_follow_ends_with_the_process_though_a_descendant_lives(hf: Client) -> N
     assert b"".join(piece.data for piece in pieces) == b"one\ntwo\n"
     assert reading.ended is not None
     assert reading.ended.exit_code == 4
-    assert time.monotonic() - began < 10
+    assert time.monotonic() - began < 40
 
 
 def test_the_first_of_much_can_be_read_and_the_rest_left(hf: Client) -> None:
@@ -220,7 +220,7 @@ def test_a_blocked_wait_delays_no_other_caller(hf: Client) -> None:
     began = time.monotonic()
     for _ in range(20):
         assert hf.inspect(process.id).status == "running"
-    assert time.monotonic() - began < 5
+    assert time.monotonic() - began < 30
     hf.kill(process.id)
     waiter.join(10)
     assert ended[0].status == "ended"

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support import eventually
+from tests.support import eventually, free_port
 
 _SERVER = """\
 Port {port}
@@ -49,8 +49,7 @@ class SshServer:
         self._program = program
         self._more = more
         self.directory = Path(tempfile.mkdtemp(prefix="hf-ssh-"))
-        with socket.create_server(("127.0.0.1", 0)) as free:
-            self.port = int(free.getsockname()[1])
+        self.port = free_port()
         for name in ("host_key", "client_key"):
             subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", self.directory / name], check=True)
         self.trust((self.directory / "host_key.pub").read_text())

@@ -34,8 +34,9 @@ from tests.support import end_instance
 T = TypeVar("T")
 Message = dict[str, Any]
 
-#: A sandbox of a service takes a while.
-_TIMEOUT = 120.0 if REAL in os.environ else 20.0
+#: A sandbox of a service takes a while. A runtime that is made, packed and carried takes ten seconds on a busy machine,
+#: and the place asks a host for up to twenty before it tries again.
+_TIMEOUT = 120.0 if REAL in os.environ else 60.0
 
 
 class StagedPlace:
@@ -83,7 +84,10 @@ class StagedPlace:
         return self.until_async(check)
 
     def until_async(self, condition: Callable[[], Awaitable[T | None]]) -> T:
-        return self.run(_first_true(condition))
+        try:
+            return self.run(_first_true(condition))
+        except AssertionError as failed:
+            raise AssertionError(f"{failed}; {self.place.keeper.trouble=}, {self.notes=}") from None
 
     def request(self, op: str, **arguments: Any) -> Message:
         return self.run(self.place.keeper.request(op, **arguments))
@@ -140,7 +144,7 @@ class StagedPlace:
         if self.on_close is not None:
             self.run(self.on_close())
         end_instance(str(self.home))
-        self.place.close()
+        self.run(leave(self.place))
         self._runner.close()
 
     async def _gather(self) -> None:
@@ -167,9 +171,9 @@ async def until_gone(place: ExecutionPlace) -> PlaceGone:
         await asyncio.sleep(0.02)
 
 
-async def leave(place: RemotePlace) -> None:
-    """As a daemon that ends: the place stays."""
-    peer = place.link._peer
+async def leave(place: ExecutionPlace) -> None:
+    """As a daemon that ends: the place stays. When this returns, the program of its relay has ended, too."""
+    peer = place.link._peer if isinstance(place, RemotePlace) else None
     place.close()
     if peer is not None:
         await peer.close()

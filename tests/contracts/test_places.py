@@ -19,11 +19,15 @@ from holdfast.places.base import Refused
 from holdfast.places.file_program import MARK
 from holdfast.wire.frames import FrameDecoder, Message, encode, encode_bytes, peer_credentials
 from tests.contracts.staged import IMPLEMENTATIONS, StagedPlace
+from tests.support import free_port
 
 NO_PROCESS = ProcessId("proc_000000000000")
 NO_PID = 2**31 - 1
 LISTEN = "import socket, sys; s = socket.create_server(('127.0.0.1', int(sys.argv[1]))); sys.stdin.read()"
-HELD = "x = bytearray(30 << 20); print('there', flush=True); input()"
+#: Its time on a processor is counted in hundredths of a second.
+HELD = (
+    "import time\nx = bytearray(30 << 20)\nwhile time.process_time() < 0.1: pass\nprint('there', flush=True)\ninput()"
+)
 #: Connects to the socket, then waits until that is closed.
 CALL = "import socket, sys; s = socket.socket(socket.AF_UNIX); s.connect(sys.argv[1]); s.recv(1)"
 #: The same, in a child of a process that has died since.
@@ -47,11 +51,6 @@ def staged(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
 
 def wrote(staged: StagedPlace, process: HeldProcess, text: bytes) -> None:
     staged.until(lambda: text in staged.output(process))
-
-
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        return int(server.getsockname()[1])
 
 
 # Files.

@@ -68,7 +68,7 @@ def test_a_client_of_a_daemon_without_descriptors_gets_one_line_at_once(more: in
     with file_limit(pid, more):
         began = time.monotonic()
         done = run_cli("ps")
-        assert time.monotonic() - began < 5
+        assert time.monotonic() - began < 12, "not as long as a client waits for a greeting"
         assert (done.returncode, done.stdout) == (125, b"")
         lines = done.stderr.decode().splitlines()
         assert "the daemon is at its limit of" in lines[0]
@@ -116,7 +116,7 @@ def test_clients_that_say_nothing_delay_no_refusal(home: Path, hf: Client) -> No
         began = time.monotonic()
         with pytest.raises(Unreachable, match="at its limit of"):
             connect("another")
-        assert time.monotonic() - began < 5
+        assert time.monotonic() - began < 12, "not as long as a client waits for a greeting"
         for sock in crowd:
             sock.close()
 

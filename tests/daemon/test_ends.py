@@ -186,8 +186,8 @@ class TestKill:
     def test_of_several_takes_as_long_as_the_slowest(self, hf: Client) -> None:
         ids = [hf.run("trap '' TERM; while :; do sleep 1; done").id for _ in range(8)]
         began = time.monotonic()
-        hf.kill(*ids, grace=1.0)
-        assert time.monotonic() - began < 6, "one after the other would take 8 s"
+        hf.kill(*ids, grace=2.0)
+        assert time.monotonic() - began < 14, "one after the other would take 16 s"
 
     def test_with_a_signal_sends_just_that(self, hf: Client, tmp_path: Path) -> None:
         process = hf.run("trap 'touch got' USR1; touch up; while :; do sleep 0.05; done", cwd=tmp_path)

@@ -184,5 +184,5 @@ def test_a_hundred_rows_do_not_hold_up_a_start(home: Path) -> None:
         kill_daemon(hf)
         began = time.monotonic()
         assert len(hf.ps(all=True)) == 100
-        assert time.monotonic() - began < 10
+        assert time.monotonic() - began < 30
         assert {process.exit_code for process in hf.ps(all=True)} == {0}

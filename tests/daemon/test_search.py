@@ -225,7 +225,7 @@ def test_a_cursor_at_the_end_is_unchanged_in_a_few_bytes(hf: Client) -> None:
     page = hf.logs(process.id, offset=0, wait=20)
     began = time.monotonic()
     answer = ask(hf, "logs", process=process.id, **{"from": page.cursor}, wait=0.1)
-    assert 0.05 < time.monotonic() - began < 5
+    assert 0.05 < time.monotonic() - began < 20
     assert answer["unchanged"] is True and "process" not in answer
     assert hf.logs(process.id, offset=page.cursor, wait=0).unchanged
     hf.kill(process.id)
@@ -237,8 +237,8 @@ def test_a_waiting_reader_sees_the_end_while_the_output_is_held_open(hf: Client)
     process = hf.run("echo x; (sleep 60 &) ; sleep 0.2")
     page = hf.logs(process.id, offset=0, wait=20)
     began = time.monotonic()
-    assert hf.logs(process.id, offset=page.cursor, wait=20).unchanged
-    assert time.monotonic() - began < 10
+    assert hf.logs(process.id, offset=page.cursor, wait=60).unchanged
+    assert time.monotonic() - began < 30
     ended = hf.inspect(process.id)
     assert ended.status == "ended"
     for pid in ended.leftover_pids:

@@ -31,7 +31,7 @@ def test_the_signals_follow_when_it_is_done(hf: Client, tmp_path: Path) -> None:
     began = time.monotonic()
     (result,) = hf.kill(process.id)
     assert (result.exit_code, (tmp_path / "told").exists()) == (9, True)
-    assert time.monotonic() - began < 5
+    assert time.monotonic() - began < 9, "not the grace of 10 s"
 
 
 def test_it_is_bounded_by_the_grace_and_said_to_have_failed(hf: Client, home: Path, tmp_path: Path) -> None:

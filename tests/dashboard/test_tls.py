@@ -16,7 +16,7 @@ import pytest
 import holdfast
 from tests.dashboard.page import kill_daemon
 from tests.http.asking import Reply
-from tests.support import eventually, run_cli
+from tests.support import eventually, free_port, run_cli
 
 
 @pytest.fixture(scope="module")
@@ -30,11 +30,6 @@ def certificate(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     command += ["-addext", names, "-out", str(files[0]), "-keyout", str(files[1])]
     subprocess.run(command, check=True, capture_output=True)
     return files
-
-
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        return int(taken.getsockname()[1])
 
 
 def listen(certificate: tuple[Path, Path], *more: str, address: str = "0.0.0.0") -> Any:

@@ -12,7 +12,6 @@ import os
 import pty
 import re
 import select
-import socket
 import struct
 import subprocess
 import sys
@@ -25,7 +24,7 @@ from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
 from tests.cli.calling import until_waiting
-from tests.support import end_instance
+from tests.support import end_instance, free_port
 
 ROOT = Path(__file__).parents[2]
 _BLOCK = re.compile(
@@ -243,7 +242,7 @@ def _page_shell(directory: Path) -> Iterator[PageShell]:
         "npm": 'echo "> $*"; exec ./server',
     }.items():
         _program(directory / "bin" / name, line)
-    ports = {port: str(_free_port()) for port in ("8000", "3000", "5432", "7333")}
+    ports = {port: str(free_port()) for port in ("8000", "3000", "5432", "7333")}
     project = directory / "project"
     project.mkdir()
     (project / "Makefile").write_text("test:\n\t@echo testing; sleep 0.2; exit 1\n")
@@ -272,10 +271,3 @@ def _page_shell(directory: Path) -> Iterator[PageShell]:
 def _program(path: Path, line: str) -> None:
     path.write_text(f"#!/bin/sh\n{line}\n")
     path.chmod(0o755)
-
-
-def _free_port() -> int:
-    with socket.socket() as sock:
-        sock.bind(("127.0.0.1", 0))
-        port: int = sock.getsockname()[1]
-        return port

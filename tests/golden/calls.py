@@ -170,6 +170,7 @@ class _Session:
         self._do("send", server.id, "text", secret=True, even_if_echoed=True, asker=True, approval_wait=1.0)
         self._do("send", server.id, eof=True)
         self._do("restart", server.id, grace=0.1, asker=True, approval_wait=1.0)
+        self._until_notified("ready")  # the wait above was the notification of the first run
         self._do("kill", server.id, signal="CONT")
         self._do("exec", server.id, "true")
         every = {"name": "e", "session": "golden", "env": {"A": "1"}, "pty": True, "size": (80, 24), "stdin": True}
@@ -180,7 +181,8 @@ class _Session:
         self._do("kill", all=True)
         again = self._do("run", "exit 3", restart="on-failure", restart_limit=1, restart_delay=0.01)
         self._do("wait", again.id)
-        late = self._do("run", "exec sleep 1000", ready_log="never", ready_timeout=0.05, stall=0.2, deadline=0.3)
+        late = self._do("run", "exec sleep 1000", ready_log="never", ready_timeout=0.05, stall=0.2, deadline=1.5)
+        eventually(lambda: self._has_seen("process.not_ready"))
         self._do("wait", late.id)
         warned = self._do("run", "exec sleep 1000", deadline=0.05, deadline_action="notify", stall=0.2, name="warned")
         eventually(lambda: self._direct.inspect(warned.id).stalled)
@@ -211,16 +213,20 @@ class _Session:
             self._do("copy_to", "local", file, copy)
         self._do("copy_from", "local", copy, copy, follow=True)
         watched = self._do("run", "echo here it is; exec sleep 1000", watch=["here"], check_interval=60.0)
-        eventually(lambda: any(one.kind == "watch_match" for one in self._direct.inbox()))
+        self._until_notified("watch_match")
         self._do("kill", watched.id, grace=0.1)
 
     def _terminal(self) -> None:
-        shell = self._do("run", "printf 'Password: '; stty -echo; read answer", pty=True, size=(80, 24))
+        shell = self._do(
+            "run", "printf 'Password: '; stty -echo; read answer; exec sleep 1000", pty=True, size=(80, 24)
+        )
         eventually(lambda: self._direct.inspect(shell.id).needs_input)
         self._do("screen", shell.id)
         self._do("screen", shell.id, ansi=True)
         self._do("resize", shell.id, 100, 30)
         self._do("send", shell.id, "answer")
+        eventually(lambda: self._has_seen("process.input_over"))  # a process that has ended needs none any more
+        self._direct.kill(shell.id, grace=0.1)
         self._do("wait", shell.id)
         self._attach()
 
@@ -245,6 +251,9 @@ class _Session:
         eventually(lambda: self._has_seen("process.detached"))
         self._direct.kill(process.id, grace=0.1)
 
+    def _until_notified(self, kind: str) -> None:
+        eventually(lambda: any(one.kind == kind for one in self._direct.inbox()))
+
     def _has_seen(self, topic: str) -> bool:
         return bool(list(self._direct.events(topic)))
 
@@ -268,7 +277,7 @@ class _Session:
     def _notices(self) -> list[dict[str, Any]]:
         self._do("redact", "a text")
         self._do("run", "echo done; exit 5", origin={"chat": 7})
-        eventually(lambda: any(one.kind == "completion" for one in self._direct.inbox()))
+        self._until_notified("completion")
         found = [notice.to_json() for notice in self._direct.inbox(raw=True)]
         first, *_ = self._do("inbox")
         self._do("inbox", wait=0.0, session="golden", limit=1, take=True, raw=True, process=first.process, since=0.0)

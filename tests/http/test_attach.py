@@ -152,7 +152,7 @@ def test_open_streams_do_not_keep_the_daemon_from_stopping(own: Api) -> None:
         pid = own.client.status()["pid"]
         stopped = own.ask("POST", "/api/v1/daemon/stop").value
         assert stopped["left"] == [process]
-        eventually(lambda: not _runs(pid), timeout=5)
+        eventually(lambda: not _runs(pid))
         with pytest.raises(ConnectionClosed):
             control(ws)
         assert ws.close_code == 1012  # come back later

@@ -15,7 +15,7 @@ from holdfast.http.guard import check, host_is_loopback, same_origin
 from holdfast.http.responses import HttpRefusal
 from holdfast.model.addresses import Address, is_loopback, parse_address
 from tests.http.asking import Api
-from tests.support import eventually, run_cli
+from tests.support import eventually, free_port, run_cli
 
 TOKEN = "t" * 32
 
@@ -150,8 +150,8 @@ def test_the_listener_stays_open_over_a_restart_and_closes_on_request(home: Path
 
 def test_the_configuration_opens_it_but_not_to_the_world(home: Path) -> None:
     home.mkdir(mode=0o700)
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        port = taken.getsockname()[1]
+    port = free_port()
+    with socket.create_server(("127.0.0.1", port)):
         (home / "config.toml").write_text(f'http_listen = "127.0.0.1:{port}"\n')
         with holdfast.connect() as client:
             assert client.http()["url"] is None  # another program is in the way
@@ -180,4 +180,4 @@ def test_wrong_addresses_and_tokens(tcp: Api) -> None:
     began = time.monotonic()
     with pytest.raises(holdfast.Unreachable):
         holdfast.connect(url="http://127.0.0.1:1", token="x")
-    assert time.monotonic() - began < 5
+    assert time.monotonic() - began < 20

@@ -140,7 +140,8 @@ def test_an_adopted_bundle_with_a_reused_pid_has_no_running_command(pair: Keeper
         live = f"{pair.place}/live/{ONE}"
         state = bundle.read_state(live)
         assert state is not None and state.born is not None
-        os.kill(pair.anchor, signal.SIGSTOP)
+        for pid in (pair.anchor, pair.keeper):  # neither sees the end of the command
+            os.kill(pid, signal.SIGSTOP)
         forged = {**state.born, "pid": stranger.pid, "start": state.born["start"] + 10**6, "group": None}
         bundle.write_slot(live, bundle.BORN, forged)
         os.kill(state.born["pid"], signal.SIGKILL)
@@ -170,5 +171,5 @@ def test_an_id_that_is_a_path_is_refused(pair: KeeperPair, hostile: object) -> N
 def test_a_kill_is_quick(pair: KeeperPair) -> None:
     pair.start(ONE, "sleep 300")
     began = time.monotonic()
-    pair.stop(ONE)
-    assert time.monotonic() - began < 5
+    pair.stop(ONE, grace=30)
+    assert time.monotonic() - began < 8

@@ -103,6 +103,6 @@ def test_a_pattern_that_re2_refuses_is_refused_with_its_reason(pattern: str) -> 
 
 
 def test_an_evil_pattern_takes_no_longer_than_others() -> None:
-    began = time.monotonic()
+    began = time.process_time()
     assert not found("(a+)+$x|(a|aa)+b", *[b"a" * 1000] * 50)
-    assert time.monotonic() - began < 5
+    assert time.process_time() - began < 5

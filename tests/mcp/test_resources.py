@@ -94,7 +94,8 @@ async def tick(host: Host, ear: Ear, id: str, uri: str) -> None:
     await host.process("submit", session_id=id, data="go")
     await ear.until(2, 0)
     times = [at for at, _ in ear.updates]
-    assert all(later - earlier > 0.9 for earlier, later in itertools.pairwise(times)), times
+    # A second lies between two; the first of them may be heard late.
+    assert all(later - earlier > 0.5 for earlier, later in itertools.pairwise(times)), times
     await asyncio.sleep(1.2)
     before = len(ear.updates)
     assert before <= 4

@@ -143,9 +143,9 @@ def test_no_control_character_is_left(pieces: list[bytes]) -> None:
 
 
 def test_a_hostile_line_of_backspaces_takes_no_ages() -> None:
-    began = time.monotonic()
+    began = time.process_time()
     view(b"x" * LONGEST_HELD, b"y\x08" * 50_000, b"\x08" * 100_000)
-    assert time.monotonic() - began < 5
+    assert time.process_time() - began < 5
 
 
 def coloured(*chunks: bytes) -> str:

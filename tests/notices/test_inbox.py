@@ -29,7 +29,7 @@ def kinds(notifications: list[Notification]) -> list[tuple[str, str | None]]:
 def test_an_end_is_offered_to_its_owner_until_it_is_acknowledged(home: Path) -> None:
     with holdfast.connect("a") as a, holdfast.connect("b") as b:
         process = ended(a, "echo one; echo two; exit 3", origin={"chat": "42", "topic": 7})
-        (notice,) = a.inbox(wait=5)
+        (notice,) = a.inbox(wait=20)
         assert (notice.kind, notice.process, notice.session) == ("completion", process, "a")
         assert notice.origin == {"chat": "42", "topic": 7}
         assert (notice.data["exit_code"], notice.data["reason"], notice.data["output"]) == (3, "exited", "one\ntwo")
@@ -44,7 +44,7 @@ def test_an_end_is_offered_to_its_owner_until_it_is_acknowledged(home: Path) -> 
 def test_a_foreign_session_can_neither_see_nor_acknowledge(home: Path) -> None:
     with holdfast.connect("a") as a, holdfast.connect("b") as b:
         ended(a, "true")
-        (notice,) = a.inbox(wait=5)
+        (notice,) = a.inbox(wait=20)
         assert b.ack(notice, session="b") == {"acked": [], "known": [], "unknown": [notice.id]}
         assert [one.id for one in a.inbox()] == [notice.id]
 
@@ -69,7 +69,7 @@ def test_a_wait_that_ran_out_consumes_nothing(home: Path) -> None:
         process = a.run("read line; exit 2", stdin=True)
         assert a.wait(process.id, timeout=0.05).status == "running"
         a.send(process.id, "go")
-        assert kinds(a.inbox(wait=5)) == [("completion", process.id)]
+        assert kinds(a.inbox(wait=20)) == [("completion", process.id)]
 
 
 def test_the_owner_who_ended_it_gets_no_notice(home: Path) -> None:
@@ -77,7 +77,7 @@ def test_the_owner_who_ended_it_gets_no_notice(home: Path) -> None:
         mine, theirs = a.run("sleep 300"), a.run("sleep 300")
         a.kill(mine.id)
         b.kill(theirs.id)
-        (notice,) = a.inbox(wait=5)
+        (notice,) = a.inbox(wait=20)
         assert (notice.process, notice.data["killed_by"], notice.data["reason"]) == (theirs.id, "b", "killed")
 
 
@@ -87,16 +87,16 @@ def test_policies(home: Path) -> None:
         for notify in ("any", "failure", "success", "never"):
             told[notify] = [ended(a, command, notify=notify) for command in ("true", "false")]
         wanted = {*told["any"], told["failure"][1], told["success"][0]}
-        assert {one.process for one in a.inbox(wait=5)} == wanted
+        assert {one.process for one in a.inbox(wait=20)} == wanted
 
 
 def test_a_killed_daemon_loses_no_notice_and_sends_none_twice(home: Path) -> None:
     with holdfast.connect("a") as a:
         first, second = ended(a, "true"), ended(a, "false")
-        notice = next(one for one in a.inbox(wait=5) if one.process == first)
+        notice = next(one for one in a.inbox(wait=20) if one.process == first)
         a.ack(notice)
         os.kill(a.status()["pid"], signal.SIGKILL)
-        (left,) = a.inbox(wait=5)
+        (left,) = a.inbox(wait=20)
         assert left.process == second
         assert left.key == f"{second}:completion:0"
 
@@ -115,11 +115,11 @@ def test_waiting_wakes_at_once(home: Path) -> None:
 def test_what_one_took_no_other_is_given_until_it_goes(home: Path) -> None:
     with holdfast.connect("a") as one, holdfast.connect("a") as two:
         process = ended(one, "true")
-        assert kinds(one.inbox(wait=5, take=True)) == [("completion", process)]
+        assert kinds(one.inbox(wait=20, take=True)) == [("completion", process)]
         assert two.inbox(take=True) == []
         assert kinds(one.inbox(take=True)) == [("completion", process)]
         one.close()
-        assert kinds(two.inbox(take=True, wait=5)) == [("completion", process)]
+        assert kinds(two.inbox(take=True, wait=20)) == [("completion", process)]
 
 
 def test_a_renamed_session_keeps_what_is_its_own(home: Path) -> None:
@@ -132,7 +132,7 @@ def test_a_renamed_session_keeps_what_is_its_own(home: Path) -> None:
         eventually(lambda: len(b.inbox()) == 3)
         assert {one.process for one in b.inbox()} == {done, live.id, late}
         os.kill(b.status()["pid"], signal.SIGKILL)
-        assert {one.process for one in b.inbox(wait=5)} == {done, live.id, late}
+        assert {one.process for one in b.inbox(wait=20)} == {done, live.id, late}
         assert {process.session for process in b.ps(all=True)} == {"a2"}
 
 
@@ -168,7 +168,7 @@ def test_a_waiter_who_dies_with_the_answer_on_its_way_leaves_the_notice(home: Pa
         assert heard[-1]["ok"]["consumes"]  # type: ignore[index]
         assert a.inbox() == []
         sock.close()
-        assert kinds(a.inbox(wait=5)) == [("completion", process.id)]
+        assert kinds(a.inbox(wait=20)) == [("completion", process.id)]
 
 
 def test_the_output_outlives_its_log(home: Path) -> None:

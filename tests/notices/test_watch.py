@@ -47,7 +47,7 @@ def test_a_text_that_comes_in_two_pieces(home: Path) -> None:
         process = a.run("printf REA; read x; printf 'DY\\n'; read x", stdin=True, notify="success", watch=["READY"])
         eventually(lambda: a.inspect(process.id).output_bytes == 3)
         a.send(process.id, "go")
-        (match,) = a.inbox(wait=5)
+        (match,) = a.inbox(wait=20)
         assert (match.kind, match.data["pattern"], match.data["output"]) == ("watch_match", "READY", "READY")
         assert (match.data["offset"], match.data["count"], match.data["suppressed"]) == (0, 1, 0)
         a.send(process.id, "go")
@@ -60,7 +60,7 @@ def test_a_character_that_comes_in_two_pieces(home: Path) -> None:
         process = a.run(halves, stdin=True, watch=["café"])
         eventually(lambda: a.inspect(process.id).output_bytes == 4)
         a.send(process.id, "go")
-        (match,) = a.inbox(wait=5)
+        (match,) = a.inbox(wait=20)
         assert match.data["output"] == "café offen"
         a.kill(process.id)
 
@@ -71,7 +71,7 @@ def test_both_streams_are_watched(home: Path, split: bool) -> None:
         process = a.run(
             "echo fine; echo 'a FAILURE' >&2; read x", stdin=True, split=split, watch_regex=["FAIL(URE|ED)"]
         )
-        (match,) = a.inbox(wait=5)
+        (match,) = a.inbox(wait=20)
         assert (match.data["stream"], match.data["output"]) == ("err" if split else "out", "a FAILURE")
         assert match.data["pattern"] == "FAIL(URE|ED)"
         a.kill(process.id)
@@ -95,7 +95,8 @@ def test_a_match_that_a_full_disk_kept_out_of_the_log_is_notified_when_there_is_
         keeper = a.status()["keeper_pid"]
         # No file of the keeper's may be longer: the record of the exit fits, the last line of the output does not.
         before = resource.prlimit(keeper, resource.RLIMIT_FSIZE, (4096, resource.RLIM_INFINITY))
-        process = a.run("seq -w 1000 1999; echo NEEDLE; exit 3", notify="failure", watch=["NEEDLE"])
+        environ = {"PATH": os.environ["PATH"]}  # it is in the bundle, too
+        process = a.run("seq -w 1000 1999; echo NEEDLE; exit 3", environ=environ, notify="failure", watch=["NEEDLE"])
         eventually(lambda: not os.path.exists(f"/proc/{process.pid}"))
         eventually(lambda: a.inspect(process.id).trouble == "disk_full")
         resource.prlimit(keeper, resource.RLIMIT_FSIZE, before)
@@ -129,16 +130,16 @@ def test_a_notified_match_can_be_read_again(home: Path) -> None:
 
 
 def test_a_window_holds_matches_back_and_sends_a_digest(home: Path) -> None:
-    quick(home, watch_window=1.5)
+    quick(home, watch_window=2.5)
     with holdfast.connect("a") as a:
-        a.run("for i in 1 2 3 4 5; do echo error $i; sleep 0.2; done; sleep 3", notify="success", watch=["error"])
+        a.run("for i in 1 2 3 4 5; do echo error $i; sleep 0.1; done; sleep 4", notify="success", watch=["error"])
         told = gather(a)
         assert [one.kind for one in told] == ["watch_match", "watch_match", "completion"]
         first, digest = told[0].data, told[1].data
         assert (first["output"], first["digest"]) == ("error 1", False)
         assert (digest["count"], digest["digest"]) == (4, True)
         assert (digest["first"]["output"], digest["newest"]["output"]) == ("error 2", "error 5")
-        assert told[1].at - told[0].at >= 1.5
+        assert told[1].at - told[0].at >= 2.5
 
 
 def test_three_full_windows_in_a_row_end_the_watch(home: Path) -> None:
@@ -225,7 +226,7 @@ def test_a_watch_notifies_matches_and_only_the_ends_that_were_asked_for(
         process = a.run(f"echo READY; exit {code}", watch=["READY"], notify=notify)
         assert (process.watch, process.notify, process.notes) == (["READY"], notify or "never", ())
         b.wait(process.id)  # of another session: it consumes nothing
-        assert [one.kind for one in a.inbox(wait=5)] == kinds
+        assert [one.kind for one in a.inbox(wait=20)] == kinds
 
 
 def test_notify_never_silences_ends_and_not_progress_nor_readiness(home: Path) -> None:
@@ -327,7 +328,7 @@ def test_what_was_written_while_there_was_no_daemon(home: Path) -> None:
 def test_a_line_that_is_written_in_pieces_is_delivered_whole(home: Path) -> None:
     with holdfast.connect("a") as a:
         a.run("printf ERROR; printf ': '; printf 'no such file'; echo; read x", stdin=True, watch=["ERROR"])
-        (match,) = a.inbox(wait=5)
+        (match,) = a.inbox(wait=20)
         assert match.data["output"] == "ERROR: no such file"
         assert bytes_at(a, match) == b"ERROR: no such file"
         a.kill(str(match.process))
@@ -360,7 +361,6 @@ def test_a_stopped_watch_worker_is_replaced_and_its_matches_are_one_notification
     with holdfast.connect("a") as a:
         process = a.run("for i in 1 2 3; do read x; echo HIT $i; done; read x", stdin=True, watch=["HIT"])
         worker = watch_worker(a)
-        began = time.monotonic()
         os.kill(worker, signal.SIGSTOP)
         for lines in range(1, 4):
             a.send(process.id, "go")
@@ -368,7 +368,6 @@ def test_a_stopped_watch_worker_is_replaced_and_its_matches_are_one_notification
         eventually(lambda: a.status()["watch_lag"] > 0.5)
         delayed = eventually(lambda: list(a.events("watch.delayed")))
         (match,) = eventually(lambda: a.inbox())
-        assert time.monotonic() - began < 5
         assert [(one["worker_pid"], one["reason"]) for one in delayed] == [(worker, "stopped")]
         assert (match.data["count"], match.data["suppressed"]) == (3, 0)
         assert a.status()["watch_lag"] == 0
@@ -379,9 +378,13 @@ def test_a_stopped_watch_worker_is_replaced_and_its_matches_are_one_notification
 
 def test_an_end_waits_only_a_moment_for_a_stopped_watch_worker(home: Path) -> None:
     with holdfast.connect("a") as a:
-        os.kill(watch_worker(a), signal.SIGSTOP)
-        began = time.monotonic()
+        worker = watch_worker(a)
+        os.kill(worker, signal.SIGSTOP)
         a.run("echo HIT; echo HIT; exit 0", notify="success", watch=["HIT"])
         told = gather(a)
         assert [(one.kind, one.data.get("count")) for one in told] == [("watch_match", 2), ("completion", None)]
-        assert time.monotonic() - began < 5
+        # It was replaced because it was stopped, which takes two seconds: a worker that hangs is given ten.
+        delayed = list(a.events("watch.delayed"))
+        assert [(one["worker_pid"], one["reason"]) for one in delayed] == [(worker, "stopped")]
+        assert not os.path.exists(f"/proc/{worker}")
+        assert "watch-unfinished" not in (home / "daemon.log").read_text()

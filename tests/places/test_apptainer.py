@@ -178,7 +178,7 @@ def test_an_instance_that_was_ended_is_noticed_and_then_made_anew(
             end(own, place.container_name)
             ended = time.monotonic()
             assert place.container_name in str(await until_gone(place))
-            assert time.monotonic() - ended < 5.0
+            assert time.monotonic() - ended < 20.0
             (await place.connect()).close()
             after = listed(own)
             assert len(after) == 1
@@ -501,6 +501,6 @@ def test_nothing_is_lost_when_the_daemon_is_killed(own: TestApptainer, tmp_path:
         sleeping = hf("run", "-d", "--backend", "hpc", "--image", own.image, "--", "sleep", "1000").strip()
         for one in listed(own):
             _stop(own, one["instance"])
-        eventually(lambda: json.loads(hf("inspect", sleeping, "--json"))["status"] == "ended", timeout=5.0)
+        eventually(lambda: json.loads(hf("inspect", sleeping, "--json"))["status"] == "ended")
     finally:
         end_instance(str(home))

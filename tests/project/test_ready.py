@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import socket
 import sys
 from pathlib import Path
 
@@ -13,14 +12,12 @@ import pytest
 import holdfast.project
 from holdfast.client.sync import Client
 from tests.project.made import FOREVER, Events, load
-from tests.support import run_cli
+from tests.support import free_port, run_cli
 
 
 @pytest.fixture
 def port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        found: int = free.getsockname()[1]
-        return found
+    return free_port()
 
 
 def server(port: int, pause: float = 0.5) -> str:

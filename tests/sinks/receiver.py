@@ -7,7 +7,7 @@ import hashlib
 import hmac
 import json
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, NamedTuple
@@ -37,6 +37,8 @@ class Plan(NamedTuple):
     body: bytes = b""
     hang: bool = False
     delay: float = 0.0
+    once: Callable[[], bool] = lambda: True
+    """It is answered when this is true, and then the delay is over."""
     drip: bool = False
     """Says something every now and then, and never comes to an end."""
 
@@ -95,6 +97,8 @@ def _handler(receiver: Receiver) -> type[BaseHTTPRequestHandler]:
             if plan.drip:
                 self._drip()
                 return
+            while not plan.once() and not receiver.over.wait(0.01):
+                pass
             receiver.over.wait(plan.delay)
             self.send_response(plan.status)
             for name, value in {"Content-Length": str(len(plan.body)), **plan.headers}.items():

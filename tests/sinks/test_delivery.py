@@ -292,7 +292,8 @@ def test_many_ends_are_notified_once_each(instance: Instance, receiver: Receiver
 
 
 def test_a_stop_lets_what_is_being_sent_end(instance: Instance, receiver: Receiver) -> None:
-    receiver.plans = [Plan(delay=0.7)]
+    # It is answered when the daemon is stopping, and has nothing else to do any more.
+    receiver.plans = [Plan(once=lambda: not (instance.home / "daemon.sock").exists(), delay=0.3)]
     instance.configure(hook(receiver))
     with instance.connect() as hf:
         hf.run("true")
@@ -305,7 +306,7 @@ def test_a_stop_lets_what_is_being_sent_end(instance: Instance, receiver: Receiv
 
 def test_a_daemon_that_stops_answers_no_new_connection(instance: Instance, receiver: Receiver) -> None:
     """Also none that was made before the stop: its answer would be older than what the next daemon says."""
-    receiver.plans = [Plan(delay=1.5)]
+    receiver.plans = [Plan(once=lambda: not (instance.home / "daemon.sock").exists(), delay=0.5)]
     instance.configure(hook(receiver))
     with instance.connect() as hf, socket.socket(socket.AF_UNIX) as late:
         late.settimeout(20)

@@ -23,12 +23,6 @@ async def until_gone(link: SinkWorker, pid: int | None) -> None:
     await asyncio.to_thread(eventually, lambda: not is_alive(pid) and link.pid != pid)
 
 
-async def let_go(link: SinkWorker) -> None:
-    pid = link.pid
-    link.close()
-    await until_gone(link, pid)
-
-
 def test_a_sender_that_hangs_is_replaced(receiver: Receiver) -> None:
     receiver.hangs = {"/slow"}
 
@@ -42,7 +36,7 @@ def test_a_sender_that_hangs_is_replaced(receiver: Receiver) -> None:
         await until_gone(link, first)
         assert await link.send(message(receiver)) == SendResult(True)
         assert link.pid not in (None, first)
-        await let_go(link)
+        await link.aclose()
 
     asyncio.run(work())
 
@@ -56,7 +50,7 @@ def test_a_sender_that_died_between_two_messages_is_replaced(receiver: Receiver)
         os.kill(pid, signal.SIGKILL)
         await until_gone(link, pid)
         assert await link.send(message(receiver)) == SendResult(True)
-        await let_go(link)
+        await link.aclose()
 
     asyncio.run(work())
 
@@ -73,6 +67,6 @@ def test_the_reply_to_a_cancelled_message_is_not_taken_for_the_next_one(receiver
         await asyncio.wait({task})
         await until_gone(link, pid)
         assert await link.send(message(receiver)) == SendResult(True), "the answer is that of this message"
-        await let_go(link)
+        await link.aclose()
 
     asyncio.run(work())

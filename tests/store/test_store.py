@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import json
 import sqlite3
+import threading
+import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
@@ -70,6 +72,23 @@ def case(tmp_path: Path) -> Case:
 def big(number: int) -> HeldProcess:
     """One that needs pages of its own."""
     return process(number, command="x" * 20_000)
+
+
+def test_a_reader_waits_for_a_thread_that_is_late_and_not_for_a_disk_that_hangs(case: Case) -> None:
+    async def work(store: Store) -> None:
+        store._writer.run(lambda _: time.sleep(0.5))  # as on a machine that gives the thread no processor
+        store.save_soon(process(1))
+        await store.flush()
+        assert in_store(case.path) == {process(1).id}
+        goes_on = threading.Event()
+        hanging = store.begin_change(lambda _: goes_on.wait(20))
+        store.save_soon(process(2))
+        await store.flush()
+        assert store.hangs and not hanging.done()
+        goes_on.set()
+        await hanging
+
+    case.run(work)
 
 
 def test_saved_is_on_disk(case: Case) -> None:

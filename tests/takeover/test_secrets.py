@@ -114,7 +114,7 @@ def test_it_is_refused_where_it_would_be_shown(hf: Client, canary: str) -> None:
     before = time.monotonic()
     with pytest.raises(NotNow, match="shows what is typed"):
         hf.send(process, canary, secret=True)
-    assert time.monotonic() - before < 4
+    assert time.monotonic() - before < 20
     done = run_cli("send", process, "--secret", input=canary.encode())
     assert done.returncode == 125 and done.stderr.count(b"\n") == 1 and b"--even-if-echoed" in done.stderr
     assert canary not in hf.logs(process).text

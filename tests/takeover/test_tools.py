@@ -27,7 +27,7 @@ def test_a_wait_ends_with_the_question_and_the_answer_goes_on(model: Model) -> N
     process = model.background("read -p 'name? ' x; echo hello $x", pty=True)
     before = time.monotonic()
     asked = model.process("wait", process, timeout=60)
-    assert time.monotonic() - before < 10
+    assert time.monotonic() - before < 40
     assert (asked["status"], asked["reason"]) == ("running", "needs_input")
     assert asked["needs_input"] == {"prompt": "name?", "secret": False}
     assert "submit" in asked["next"]
@@ -64,7 +64,7 @@ def test_each_process_is_heard_though_another_asked_later(model: Model) -> None:
 def test_a_foreground_command_that_asks_does_not_hold_the_model_up(model: Model) -> None:
     before = time.monotonic()
     asked = model.terminal("read -p 'sure? ' x; echo $x", pty=True, timeout=60)
-    assert time.monotonic() - before < 10
+    assert time.monotonic() - before < 40
     assert (asked["status"], asked["reason"]) == ("running", "needs_input")
     assert "Do not run it again" in asked["next"] and "submit" in asked["next"]
     model.process("submit", asked["session_id"], data="yes")

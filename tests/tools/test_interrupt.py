@@ -66,7 +66,7 @@ def test_the_foreground_command_ends_with_its_tree_and_the_background_goes_on(
     interrupt(model)
     before = time.monotonic()
     answer = future.result(timeout=30)
-    assert time.monotonic() - before < 2
+    assert time.monotonic() - before < 8, "not the grace of 10 s"
     assert (answer["status"], answer["reason"], answer["is_error"]) == ("interrupted", "interrupted", False)
     assert not is_alive(int(answer["output"]))
     assert [row["session_id"] for row in answer["running"]] == [kept]
@@ -86,7 +86,7 @@ def test_a_wait_returns_and_what_it_waited_for_goes_on(
     interrupt(model)
     before = time.monotonic()
     answer = future.result(timeout=30)
-    assert time.monotonic() - before < 2
+    assert time.monotonic() - before < 8, "not the grace of 10 s"
     assert answer["status"] == "interrupted" and answer["session_id"] == process_id
     assert model.process("kill", process_id)["reason"] == "killed"
 
@@ -140,10 +140,13 @@ def test_a_task_that_is_cancelled_while_its_command_is_started_leaves_none(insta
             await tools.terminal("true")
             os.kill(keeper, signal.SIGSTOP)
             try:
-                async with hf.events("tool.start", follow=True) as events:
+                # From the first event on: this request may reach the daemon after the call has begun.
+                async with hf.events("tool.start", since=0, follow=True) as events:
                     task = asyncio.create_task(tools.terminal("sleep 300"))
+                    begun = 0
                     async for event in events:
-                        if event.get("session") == "early":
+                        begun += event.get("session") == "early"
+                        if begun == 2:
                             break
                     task.cancel()
                     await hf.status()
@@ -167,8 +170,8 @@ def test_control_c_ends_the_foreground_command(instance: Path, tmp_path: Path) -
     program = subprocess.Popen([sys.executable, "-c", script], stderr=subprocess.DEVNULL)
     pid = eventually(lambda: _pid(tmp_path))
     os.kill(program.pid, signal.SIGINT)
-    program.wait(timeout=10)
-    eventually(lambda: not is_alive(pid), timeout=5)
+    program.wait(timeout=30)
+    eventually(lambda: not is_alive(pid))
 
 
 def test_closing_the_tools_interrupts_and_leaves_the_background(instance: Path, tmp_path: Path) -> None:

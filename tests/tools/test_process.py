@@ -374,7 +374,7 @@ def test_kill_by_force_and_nothing_else(model: Model) -> None:
         assert model.process("kill", stubborn, data=odd)["status"] == "error"
     began = time.monotonic()
     assert model.process("kill", stubborn, data="KILL")["signal"] == 9
-    assert time.monotonic() - began < 5
+    assert time.monotonic() - began < 9, "not the grace of 10 s"
 
 
 def test_a_list_has_directory_pid_start_and_the_last_line(model: Model, tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ import asyncio
 import sqlite3
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from functools import partial
 from typing import TypeVar
 
@@ -25,6 +25,8 @@ T = TypeVar("T")
 _LINGER = 0.25
 #: Seconds after which a commit that is under way counts as one that hangs.
 _HANGS_AFTER = 0.1
+#: How long a reader waits for what is to be written a moment later, and how often it looks whether the disk hangs.
+_FLUSH_BUDGET, _FLUSH_PAUSE = 2.0, 0.05
 
 
 class Opened(Struct, frozen=True):
@@ -125,11 +127,15 @@ class Store:
         self._put_later([RowChange(process.id, process, tuple(happened))], within)
 
     async def flush(self) -> None:
-        """What was to be written a moment later is on disk when this returns, unless the disk is full or hangs."""
-        if not self.hangs:
-            with suppress(HoldfastError, TimeoutError):
-                async with asyncio.timeout(_HANGS_AFTER):
-                    await self._commit([], again=False)
+        """What was to be written a moment later is on disk when this returns, unless the disk is full or hangs.
+
+        A machine that is busy hangs no disk: the thread that writes may have to wait for its turn.
+        """
+        written = self._commit([], again=False)
+        written.add_done_callback(lambda done: done.cancelled() or done.exception())
+        until = self._loop.time() + _FLUSH_BUDGET
+        while not self.hangs and not written.done() and self._loop.time() < until:
+            await asyncio.wait({written}, timeout=_FLUSH_PAUSE)
 
     def remove_soon(self, ids: Iterable[ProcessId]) -> None:
         """As save_soon."""

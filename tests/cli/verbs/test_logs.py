@@ -94,7 +94,7 @@ def test_follow_shows_what_comes_and_ends_with_the_process() -> None:
     process_id = start("-c", "for i in 1 2 3; do echo $i; sleep 0.1; done; sleep 60 & exit 4")
     began = time.monotonic()
     assert out("logs", "-f", process_id) == "1\n2\n3\n"
-    assert time.monotonic() - began < 10
+    assert time.monotonic() - began < 40
     assert out("logs", "-f", "-n", "1", process_id) == "3\n"
     assert raw("-f", "--raw", process_id) == b"1\n2\n3\n"
 

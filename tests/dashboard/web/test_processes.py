@@ -189,7 +189,7 @@ def test_thousands_are_listed_with_few_elements(crowd: Page) -> None:
     begun = time.monotonic()
     crowd.keyboard.type("made-4321")
     expect(crowd.locator(".table-body .row")).to_have_count(1)
-    assert time.monotonic() - begun < 5
+    assert time.monotonic() - begun < 20
     crowd.keyboard.press("Escape")
     expect(crowd.locator(".table-body .row").nth(5)).to_be_visible()
     crowd.keyboard.press("G")
