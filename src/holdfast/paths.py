@@ -157,11 +157,34 @@ def check_private(path: str) -> None:
             found = os.lstat(each)
         except FileNotFoundError:
             return
-        is_file = stat.S_ISREG(found.st_mode) or stat.S_ISDIR(found.st_mode)
-        if found.st_uid not in (os.geteuid(), 0):
-            raise _not_private(f"{each} belongs to another user (uid {found.st_uid})", f"chown {os.geteuid()}", each)
-        if is_file and found.st_mode & 0o022:
-            raise _not_private(f"{each} can be written by other users", "chmod go-w", each)
+        _check_private(each, found)
+
+
+def check_private_tree(directory: str) -> None:
+    """`check_private` for a directory and everything below it. Raises Denied, and OSError where it cannot be read."""
+    check_private(directory)
+    directories = [directory]
+    while directories:
+        with os.scandir(directories.pop()) as entries:
+            for entry in entries:
+                if entry.is_symlink():
+                    check_private(entry.path)
+                    continue
+                try:
+                    found = entry.stat(follow_symlinks=False)
+                except FileNotFoundError:
+                    continue  # it was removed just now
+                _check_private(entry.path, found)
+                if entry.is_dir(follow_symlinks=False):
+                    directories.append(entry.path)
+
+
+def _check_private(path: str, found: os.stat_result) -> None:
+    is_file = stat.S_ISREG(found.st_mode) or stat.S_ISDIR(found.st_mode)
+    if found.st_uid not in (os.geteuid(), 0):
+        raise _not_private(f"{path} belongs to another user (uid {found.st_uid})", f"chown {os.geteuid()}", path)
+    if is_file and found.st_mode & 0o022:
+        raise _not_private(f"{path} can be written by other users", "chmod go-w", path)
 
 
 def _not_private(what: str, repair: str, path: str) -> Denied:

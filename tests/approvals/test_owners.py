@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Iterator
 from inspect import iscoroutinefunction
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -14,13 +14,18 @@ import holdfast
 from holdfast import Client, HoldfastError, Process
 from holdfast.client.link import Output
 from holdfast.client.reading import Reading
+from holdfast.daemon.core.context import Call
+from holdfast.daemon.core.registry import Registry
 from holdfast.daemon.handlers import HANDLERS, Later
+from holdfast.daemon.handlers.doctor import held_processes
 from holdfast.daemon.listener import scope
+from holdfast.model.lifecycle import Running
 from holdfast.ops.catalog import OPERATIONS
 from holdfast.ops.declare import Scope
 from tests.approvals.surfaces import RISKY
 from tests.daemon.acting import ask
 from tests.http.asking import Api
+from tests.model import made
 from tests.support import eventually, run_cli
 
 UNKNOWN = "proc_0123456789ab"
@@ -169,6 +174,31 @@ def test_counts_are_ones_own(agent: Client, foreign: Process) -> None:
         finally:
             owner.kill(*more, grace=0)
             owner.remove(*more)
+
+
+def test_the_doctor_counts_ones_own(agent: Client, foreign: Process) -> None:
+    def held(hf: Client) -> dict[str, Any]:
+        (check,) = [one for one in hf.doctor() if one["name"] == "held processes"]
+        return dict(check)
+
+    assert held(agent)["detail"] == "0, none with trouble"
+    agent.run("exec sleep 1000")
+    assert held(agent)["detail"] == "1, none with trouble"
+    with holdfast.connect(session="owner") as owner:
+        assert int(held(owner)["detail"].partition(",")[0]) >= 2
+
+
+@pytest.mark.parametrize(("session", "is_ok"), [("owner", False), ("agent", True)])
+def test_the_doctor_names_no_troubled_process_of_another_session(session: str, is_ok: bool) -> None:
+    theirs = made.process(1, Running(100, 1.0), session="owner")
+    registry = Registry()
+    registry.put(theirs)
+    usage = {"live": 1, "troubled": {theirs.id: "no space left", "proc_ffffffffffff": "not adopted"}}
+    finding = held_processes(registry, Call(session, cast(Any, None), None, True), usage)
+    assert finding.ok == is_ok
+    assert (theirs.id in finding.detail) == (not is_ok)
+    assert "proc_ffffffffffff" not in finding.detail
+    assert "proc_ffffffffffff" in held_processes(registry, Call(None, cast(Any, None), None), usage).detail
 
 
 def test_figures_of_the_instance_are_for_operators(agent: Client, instance: Path) -> None:

@@ -86,6 +86,38 @@ def test_an_idle_tools_host_does_not_start_it_and_its_next_call_does(home: Path,
         assert model.process("kill", process_id)["status"] == "ended"
 
 
+@pytest.mark.parametrize("words", ["ps --watch", "ps --watch --json", "top --json --interval 0.2"])
+def test_a_list_that_is_updated_does_not_start_it_and_goes_on_after_its_next_start(home: Path, words: str) -> None:
+    assert run_cli("run", "-d", "--name", "before", "--lifetime", "detached", "sleep", "300").returncode == 0
+    with background(*words.split()) as updated:
+        _wait_for(updated, b"before")
+        _stop(home)
+        never(lambda: _daemons(home), within=2.5)
+        assert run_cli("run", "-d", "--name", "afterwards", "sleep", "300").returncode == 0
+        _wait_for(updated, b"afterwards")
+
+
+def _wait_for(program: subprocess.Popen[bytes], text: bytes) -> None:
+    assert program.stdout is not None
+    output = program.stdout
+    os.set_blocking(output.fileno(), False)
+    eventually(lambda: text in (output.read() or b""), timeout=30)
+
+
+def test_a_tool_call_under_way_does_not_start_it_and_goes_on_after_its_next_start(home: Path, tmp_path: Path) -> None:
+    go = tmp_path / "go"
+    with Model("busy", str(tmp_path)) as model, ThreadPoolExecutor(1) as threads:
+        answer = threads.submit(model.terminal, f"until [ -e '{go}' ]; do sleep 0.05; done; echo over", timeout=60)
+        with holdfast.connect() as hf:
+            eventually(lambda: hf.ps(session="busy"))
+        never(answer.done, within=1.2)
+        _stop(home)
+        never(lambda: _daemons(home), within=1.5)
+        go.touch()
+        assert run_cli("daemon", "start").returncode == 0
+        assert answer.result(30)["output"] == "over\n"
+
+
 def test_a_crashed_daemon_is_started_again_by_a_follower_alone(home: Path) -> None:
     with background("events", "test.*", "-f") as follower:
         _publish_until_seen(follower)

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+import holdfast
+from tests.dashboard.plugin_files import write_plugin
 from tests.support import eventually, processes_of, run_cli
 
 OTHER = 65534
@@ -73,12 +75,14 @@ def test_a_link_of_ones_own_is_followed_unless_others_can_write_its_target(home:
     assert run_cli("ps").returncode == 0
 
 
-@pytest.mark.parametrize("what", ["directory", "hook.toml", "script"])
+@pytest.mark.parametrize("what", ["directory", "hook.toml", "script", "lib/deep/module"])
 def test_a_hook_that_others_can_write_is_not_run(home: Path, tmp_path: Path, what: str) -> None:
     planted, sound = home / "hooks" / "planted", home / "hooks" / "sound"
     for hook in (planted, sound):
         hook.mkdir(parents=True)
         (hook / "script").write_text(f"touch {tmp_path}/{hook.name}\n")
+        (hook / "lib" / "deep").mkdir(parents=True)
+        (hook / "lib" / "deep" / "module").touch()
         (hook / "hook.toml").write_text('topics = ["process.ended"]\ncommand = ["sh", "script"]\n')
     home.chmod(0o700)
     (home / "hooks").chmod(0o700)
@@ -89,3 +93,29 @@ def test_a_hook_that_others_can_write_is_not_run(home: Path, tmp_path: Path, wha
     log = (home / "daemon.log").read_text()
     assert "hook-wrong" in log and f"chmod go-w {path}" in log, log
     assert not (tmp_path / "planted").exists()
+
+
+@pytest.mark.parametrize("what", ["..", ".", "api.py", "lib/deep/module"])
+def test_a_plugin_that_others_can_write_is_not_served(home: Path, what: str) -> None:
+    planted, _ = (write_plugin(home, name) for name in ("planted", "sound"))
+    (planted / "lib" / "deep").mkdir(parents=True)
+    (planted / "lib" / "deep" / "module").touch()
+    (planted / "api.py").touch()
+    for directory in (home, home / "dashboard"):
+        directory.chmod(0o700)
+    path = planted / what
+    path.chmod(0o777)
+    with holdfast.connect() as client:
+        found = {plugin["name"]: plugin for plugin in client.plugins()}
+    assert not found["planted"]["enabled"] and f"{path.resolve()} can be written" in found["planted"]["error"]
+    assert found["sound"]["enabled"] is (what != "..")
+
+
+def test_a_plugin_of_another_user_is_not_served(home: Path) -> None:
+    planted = write_plugin(home, "planted")
+    for directory in (home, home / "dashboard"):
+        directory.chmod(0o700)
+    give_away(planted / "dist" / "index.js")
+    with holdfast.connect() as client:
+        (found,) = [plugin for plugin in client.plugins() if plugin["name"] == "planted"]
+    assert not found["enabled"] and "belongs to another user" in found["error"]

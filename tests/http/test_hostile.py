@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import socket
 import statistics
 import threading
 import time
+from collections.abc import Iterator
 
 import pytest
 from hypothesis import given
@@ -15,6 +17,7 @@ from hypothesis import strategies as st
 from holdfast.client.http_parser import InvalidHttp, ResponseParser
 from holdfast.http.negotiate import choose
 from tests.http.asking import Api
+from tests.http.test_bus import opened
 
 
 def raw(api: Api, data: bytes, timeout: float = 15.0) -> bytes:
@@ -226,11 +229,49 @@ _LONG_BODIES = {
 @pytest.mark.parametrize("kind", _LONG_BODIES)
 def test_a_long_body_delays_no_other_client(own: Api, kind: str) -> None:
     body = _LONG_BODIES[kind]
+    with undelayed(own):
+        reply = own.ask("POST", "/api/v1/processes", body, {"Content-Type": "application/json"})
+    assert reply.status in (400, 413), reply
+
+
+_LONG_MESSAGES = {
+    "frames that are none": _long(b"{},", b"[", b"{}]"),
+    "numbers": _long(b"1,", b"[", b"1]"),
+    "one frame": _long(b"1,", b'{"_bus_relay":true,"topic":"a.b","envelope":{"x":[', b"1]}}"),
+    "frames": _long(b'{"topic":"a.b","envelope":{}},', b"[", b"{}]"),
+}
+
+
+@pytest.mark.parametrize("path", ["/api/pub", "/api/v1/sessions/default/inbox", "attach"])
+@pytest.mark.parametrize("kind", _LONG_MESSAGES)
+def test_a_long_message_on_a_websocket_delays_no_other_client(own: Api, path: str, kind: str) -> None:
+    if path == "attach":
+        path = f"/api/v1/processes/{own.start('sleep 1000', pty=True)['id']}/attach"
+    with undelayed(own), opened(own, path, max_size=None) as ws:
+        ws.send(_LONG_MESSAGES[kind].decode())
+        while "bad_value" not in str(ws.recv(timeout=15)):
+            pass
+
+
+def test_a_long_message_of_a_bridge_is_taken(own: Api) -> None:
+    """With as many events as one may bring, each with many fields."""
+    envelope = {"type": "long.event", **{f"field{count}": count for count in range(50)}}
+    frames = [
+        {"_bus_relay": True, "topic": "long.event", "envelope": envelope, "bridge": "b", "n": n} for n in range(1, 2001)
+    ]
+    with opened(own, "/api/pub", max_size=None) as ws:
+        ws.send(json.dumps(frames))
+        assert json.loads(ws.recv(timeout=15)) == {"ack": 2000, "bridge": "b"}
+
+
+@contextlib.contextmanager
+def undelayed(own: Api) -> Iterator[None]:
+    """Another client is answered at once meanwhile."""
     taken: list[float] = []
     is_over = threading.Event()
 
     def ask() -> None:
-        while not is_over.is_set():
+        while not is_over.is_set() or len(taken) <= 10:
             began = time.monotonic()
             own.client.ps()
             taken.append(time.monotonic() - began)
@@ -238,12 +279,10 @@ def test_a_long_body_delays_no_other_client(own: Api, kind: str) -> None:
     asking = threading.Thread(target=ask)
     asking.start()
     try:
-        reply = own.ask("POST", "/api/v1/processes", body, {"Content-Type": "application/json"})
+        yield
     finally:
         is_over.set()
         asking.join()
-    assert reply.status in (400, 413), reply
-    assert taken
     assert statistics.median(taken) < 0.05
     assert max(taken) < 1.0, sorted(taken)[-5:]  # for a busy machine
 

@@ -66,6 +66,8 @@ def test_no_option_of_run_hides_the_program(option: str, takes_word: bool) -> No
         "systemd-nspawn -D /srv/root",
         "no-such-wrapper --in x",
         "no-such-wrapper run --",
+        "bun x",
+        "bun --bun x",
     ],
 )
 def test_an_unknown_option_hides_no_command(words: str) -> None:
@@ -80,6 +82,10 @@ def test_an_unknown_option_hides_no_command(words: str) -> None:
         "pssh -h hosts 'shutdown -h now'",
         "entr -s 'git push --force'",
         "gdb --args rm -rf ~/x",
+        "bun exec 'git push --force'",
+        "bun x rimraf .",
+        "python3 -m timeit 'import shutil' 'shutil.rmtree(\"src\")'",
+        "python3 -m timeit -s 'import os; os.system(\"git push --force\")' x",
     ],
 )
 def test_a_text_that_a_wrapper_runs_is_judged(command: str) -> None:

@@ -7,7 +7,7 @@ import time
 from _thread import allocate_lock, start_new_thread
 
 from holdfast.cli import console
-from holdfast.client.sync import Client
+from holdfast.cli.watcher import Watcher
 from holdfast.errors import HoldfastError
 from holdfast.model.units import age_text
 
@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import Self
 
-    from holdfast.client.link import Link
     from holdfast.client.process import Process
+    from holdfast.client.sync import Client
 
 #: Seconds between two draws; a shorter wait shows nothing.
 _PAUSE = 1.0
@@ -78,16 +78,9 @@ class WaitingLine:
             self._is_on = False
 
 
-class _Watcher(Client):
-    """A client that does not start a daemon that was stopped: only the wait itself goes on when it is started again."""
-
-    def open_link(self, resume: float | None = None) -> Link:
-        return super().open_link(0.0)
-
-
 def awaited(client: Client, names: Sequence[str], until: str) -> str:
     """Those that are still awaited, and the last line of the output of the first of them."""
-    with _Watcher(client.session) as watcher:
+    with Watcher(client.session) as watcher:
         left = [process for process in map(watcher.inspect, names) if _is_awaited(process, until)]
         if not left:
             return ""

@@ -47,16 +47,20 @@ def foreground(
     """
     steps = calls.run(client, command, **options)
     start = next(steps)
-    begun, cuts = time.monotonic(), 0
+    begun, cuts, runs_until = time.monotonic(), 0, 0.0
     asked = {**start.arguments, "timeout": timeout, "characters": shown[0], "tokens": shown[1], "notices": notices}
     while True:
         asked_at = time.monotonic()
         left = None if within is None else max(0.0, within - (asked_at - begun))
         given = asked if left is None else {**asked, "within": left}
         try:
-            value, _ = yield Ask("foreground", given, limit=timeout + _MARGIN, may_repeat=False)
+            resume = max(0.0, runs_until - asked_at) if runs_until else None
+            value, _ = yield Ask("foreground", given, limit=timeout + _MARGIN, may_repeat=False, resume=resume)
         except LinkCut:
-            cuts = 0 if time.monotonic() - asked_at > 1.0 else cuts + 1
+            if (now := time.monotonic()) - asked_at > 1.0:
+                cuts, runs_until = 0, runs_until or now + timeout  # it runs by now: what is left is a wait
+            else:
+                cuts += 1
             if cuts > MAX_CUTS:
                 raise
         except Unsupported:

@@ -15,6 +15,7 @@ from typing import Any
 from holdfast import files, light_json
 from holdfast.dashboard.owned_files import MEDIA, NAME, PATH, open_below, read_below, shown
 from holdfast.errors import BadValue, HoldfastError, NotFound
+from holdfast.paths import check_private, check_private_tree
 from holdfast.records import Struct, field, replace
 
 #: Those that come with holdfast; they are disabled until the user enables them.
@@ -158,10 +159,21 @@ def _read(place: str, name: str, source: str, chosen: dict[str, bool] | None) ->
         if not os.path.exists(os.path.join(directory, _MANIFEST)):
             nested = os.path.join(directory, "dashboard")
             directory = nested if os.path.exists(os.path.join(nested, _MANIFEST)) else directory
+        if source == "user":
+            _check_private(place, name)
         plugin = _checked(name, directory, source, read_below(directory, _MANIFEST, _LARGEST_MANIFEST))
     except HoldfastError as refused:
         return Plugin(shown(name)[1:-1], directory, source, refused.message)
     return replace(plugin, is_enabled=chosen is not None and chosen.get(name, source == "user"))
+
+
+def _check_private(place: str, name: str) -> None:
+    """Raises Denied or BadValue for a plugin that others could have written: its code would run."""
+    check_private(place)
+    try:
+        check_private_tree(os.path.join(place, name))
+    except OSError as failed:
+        raise BadValue(f"its files cannot be read: {failed.strerror}") from None
 
 
 def _checked(name: str, directory: str, source: str, data: bytes) -> Plugin:

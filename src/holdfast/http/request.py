@@ -308,11 +308,10 @@ def _headers(raw: Sequence[tuple[bytes, bytes]]) -> dict[str, list[str]]:
 
 def _read_fields(data: bytes, accepted: RequestBody) -> Message:
     """The fields of a body. Raises BadValue, HttpRefusal."""
-    if len(data) > _LONG_BODY:
-        try:
-            json_bounds.check_values(data)
-        except json_bounds.TooManyValues:
-            raise HttpRefusal(413, "bad_value", "the body has too many values", next="send fewer at once") from None
+    try:
+        json_bounds.check_values(data)
+    except json_bounds.TooManyValues:
+        raise HttpRefusal(413, "bad_value", "the body has too many values", next="send fewer at once") from None
     given = _json_object(data)
     for name, value in given.items():
         _check(name, value, accepted.fields, "field")

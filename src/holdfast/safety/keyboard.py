@@ -23,6 +23,7 @@ from holdfast.safety.syntax import MOST_TEXT
 from holdfast.safety.tables import (
     CONSOLES,
     DATABASES,
+    DEBUGGERS,
     ENTERING,
     INPUT_RUNNERS,
     LANGUAGES,
@@ -43,6 +44,7 @@ _STANDARD_INPUT = ("-", "/dev/stdin", "/dev/fd/0", "/proc/self/fd/0", "/dev/tty"
 #: The most text that is read for one write; an unfinished block is read again with each line.
 MOST_WORK = 4 * MOST_TEXT
 _LEAVES = re.compile(r"\s*(exit|logout|quit|exit\(\)|quit\(\)|\\q|\.exit|\.quit|:q)(\s+\d+)?\s*;?\s*")
+_SHELL_WORDS = frozenset(("shell", "ssh", "console", "develop"))
 _ANSWER = re.compile(r"\S{0,128}")
 #: History expansion: `!` anywhere outside single quotes, and `^` in front.
 _HISTORY = re.compile(r"\s*(?:!(?:[A-Za-z?!-]|\d)|\^)")
@@ -293,6 +295,8 @@ def _kind(call: SimulatedCall) -> Kind:
         return "shell"
     if any(word in ("shell", "console", "shell_plus", "repl", "tinker") for word in operands[:2]):
         return "code"
+    if call.program in DEBUGGERS or (call.program == "rails" and operands[:1] == ["c"]):
+        return "code"
     if call.program in LANGUAGES or call.program in CONSOLES:
         interactive = not operands or _has_letter(options, "i")
         return "code" if interactive and not {"-c", "-e", "-m", "-V"}.intersection(options) else "plain"
@@ -310,7 +314,7 @@ def _starts_shell(program: str, operands: list[str], options: list[str]) -> bool
         return verb == "attach" or (bool(verb) and _has_letter(options, "i"))
     if program in REMOTE_SHELLS:
         return bool(operands)
-    return program in TERMINALS or (program in ENTERING and bool({"shell", "ssh", "console"} & set(operands[:3])))
+    return program in TERMINALS or (program in ENTERING and not _SHELL_WORDS.isdisjoint(operands[:3]))
 
 
 def _has_letter(options: Sequence[str], letters: str) -> bool:

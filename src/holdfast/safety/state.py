@@ -79,6 +79,11 @@ def first_values() -> dict[str, tuple[str, ...]]:
     return known | {
         "HOME": (HOME,),
         "HOLDFAST_HOME": (f"{HOME}/.local/state/holdfast",),
+        "XDG_CONFIG_HOME": (f"{HOME}/.config",),
+        "XDG_DATA_HOME": (f"{HOME}/.local/share",),
+        "XDG_STATE_HOME": (f"{HOME}/.local/state",),
+        "XDG_CACHE_HOME": (f"{HOME}/.cache",),
+        "XDG_RUNTIME_DIR": ("/run/user/1000",),
         "IFS": (" \t\n",),
         "TMPDIR": ("/tmp/tmp.dir",),
         "0": ("@self",),

@@ -118,6 +118,7 @@ REMOTE_SHELLS = _NAMES["remote_shells"]
 TERMINALS = _NAMES["terminals"]
 ENTERING = _NAMES["entering"]
 CONSOLES = _NAMES["consoles"]
+DEBUGGERS = _NAMES["debuggers"]
 PAGERS = _NAMES["pagers"]
 
 

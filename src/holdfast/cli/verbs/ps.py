@@ -10,7 +10,9 @@ from holdfast.cli import colours, console
 from holdfast.cli.options import JSON, ONLY_SESSION, ONLY_TASK, Option, Verb, count
 from holdfast.cli.outcomes import begun_at, colour, state_text
 from holdfast.cli.versions import say_older_parts
+from holdfast.cli.watcher import Watcher
 from holdfast.client.fields import PROCESS_FIELDS, PROCESS_STATUSES
+from holdfast.client.link import DaemonStopped
 from holdfast.client.sync import connect
 from holdfast.errors import BadValue
 from holdfast.model.units import age_text, size_text
@@ -39,6 +41,7 @@ _OF_ENDED = frozenset({"reason", "exit_code", "signal", "ended_at", "gave_up", "
 _ALL_FIELDS = "holdfast ps --json shows all fields"
 #: Seconds between two updates of --watch.
 _INTERVAL = 1.0
+_QUIT = ("q", "\x03", "\x04")
 
 
 def _filter(text: str) -> tuple[str, bool, str]:
@@ -304,19 +307,30 @@ _READY = {True: "yes", False: "no", None: "not yet"}
 
 
 def _watch(client: Client, given: Given) -> int:
-    if given.json or not (console.is_drawable() and sys.stdin.isatty()):
-        return _print_changes(client, given)
+    with Watcher(client.session) as watcher:
+        if given.json or not (console.is_drawable() and sys.stdin.isatty()):
+            return _print_changes(watcher, given)
+        return _redraw(watcher, given)
+
+
+def _redraw(client: Client, given: Given) -> int:
     from holdfast.cli.live import FullScreen
 
     with FullScreen() as live:
         while True:
-            processes, now = _selected(client, given), time.time()
+            try:
+                processes, now = _selected(client, given), time.time()
+            except DaemonStopped as stopped:
+                live.draw(f"{console.shortened(stopped.message, console.terminal_size()[0])}\n\n{stopped.next}")
+                if live.key(_INTERVAL) in _QUIT:
+                    return 0
+                continue
             rows = max(1, console.terminal_size()[1] - 3)
             more = f"; {len(processes) - rows} more do not fit" if len(processes) > rows else ""
             title = f"{_clock(now)}  {_many(len(processes))}{more}   q: quit"
             cut = processes[:rows] if given.sort is not None else processes[-rows:]
             live.draw(f"{console.shortened(title, console.terminal_size()[0])}\n\n{_table(cut, now)}")
-            if live.key(_INTERVAL) in ("q", "\x03", "\x04"):
+            if live.key(_INTERVAL) in _QUIT:
                 return 0
 
 
@@ -325,8 +339,12 @@ def _print_changes(client: Client, given: Given) -> int:
     shown: dict[str, tuple[object, ...]] = {}
     is_first = True
     while True:
-        now = time.time()
-        for process in _selected(client, given, all=True):
+        try:
+            processes, now = _selected(client, given, all=True), time.time()
+        except DaemonStopped:  # until it is started again
+            time.sleep(_INTERVAL)
+            continue
+        for process in processes:
             state = (state_text(process), process.ready, process.restarts, process.ports)
             if shown.get(process.id) == state:
                 continue

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import sys
 import time
+from contextlib import suppress
 
 from holdfast.cli import colours, console
 from holdfast.cli.options import JSON, ONLY_SESSION, ONLY_TASK, Option, Verb, parse
+from holdfast.cli.watcher import Watcher
+from holdfast.client.link import DaemonStopped
 from holdfast.client.sync import connect
 from holdfast.errors import BadValue, HoldfastError
 from holdfast.model.units import age_text, parse_seconds, size_text, sparkline
@@ -83,37 +86,42 @@ class _TopView:
 
     def __init__(self, client: Client, given: Given) -> None:
         self.client = client
+        #: For what is asked again and again.
+        self.watcher: Client = client
         self._given = given
         self.sort: str = given.sort or "cpu"
         self.interval: float = given.interval or _INTERVAL
 
     def ask(self, history: int = 60) -> Message:
         given = self._given
-        return self.client.top(sort=self.sort, history=history, session=given.session, task=given.task)
+        return self.watcher.top(sort=self.sort, history=history, session=given.session, task=given.task)
 
 
 def run(given: Given) -> int:
     given.only()
     with connect() as client:
         view = _TopView(client, given)
+        if given.json and given.once:
+            console.out_json(view.ask())
+            return 0
         if given.json:
-            return _stream(view, given.once)
+            with Watcher(client.session) as view.watcher:
+                return _stream(view)
         if given.once or not (console.is_drawable() and sys.stdin.isatty()):
             seen = view.ask(history=_SPARK)
             console.out(f"{_sums(seen)}\n\n{_table(seen['processes'], time.time())}")
             return 0
         from holdfast.cli.live import FullScreen
 
-        with FullScreen() as live:
+        with Watcher(client.session) as view.watcher, FullScreen() as live:
             return _LiveTop(view, live).run()
 
 
-def _stream(view: _TopView, once: bool) -> int:
+def _stream(view: _TopView) -> int:
     while True:
-        console.out_json(view.ask())
-        sys.stdout.flush()
-        if once:
-            return 0
+        with suppress(DaemonStopped):  # until it is started again
+            console.out_json(view.ask())
+            sys.stdout.flush()
         time.sleep(view.interval)
 
 
@@ -166,7 +174,7 @@ class _LiveTop:
     def __init__(self, view: _TopView, live: FullScreen) -> None:
         self._view = view
         self._live = live
-        self._seen: Message = {}
+        self._seen: Message = view.ask(history=_SPARK)
         self._filter = ""
         #: The id of the selected process: it stays selected when the order changes.
         self._selected: str | None = None
@@ -174,10 +182,11 @@ class _LiveTop:
         self._message = ""
 
     def run(self) -> int:
-        due = 0.0
+        due = time.monotonic() + self._view.interval
         while True:
             if (now := time.monotonic()) >= due:
-                self._seen, due = self._view.ask(history=_SPARK), now + self._view.interval
+                self._refresh()
+                due = now + self._view.interval
             self._draw()
             key = self._live.key(max(0.0, due - time.monotonic()))
             if key in _QUIT:
@@ -185,6 +194,12 @@ class _LiveTop:
             if key:
                 self._message = ""
                 due = 0.0 if self._press(key) else due
+
+    def _refresh(self) -> None:
+        try:
+            self._seen = self._view.ask(history=_SPARK)
+        except DaemonStopped as stopped:
+            self._message = stopped.message
 
     # What is shown.
 
@@ -263,7 +278,7 @@ class _LiveTop:
             elif len(key) == 1 and key.isprintable():
                 self._filter += key
             if not key:
-                self._seen = self._view.ask(history=_SPARK)
+                self._refresh()
 
     def _act(self, key: str) -> bool:
         """Something with the selected process."""

@@ -11,6 +11,7 @@ import sys
 from collections.abc import Callable
 
 from holdfast.daemon.core.context import Call, DaemonContext, Message
+from holdfast.daemon.core.registry import Registry
 from holdfast.daemon.handlers.backends import state_of
 from holdfast.daemon.workers.screen import find_library, library_version
 from holdfast.errors import HoldfastError, Unreachable
@@ -38,7 +39,7 @@ class _Finding(Struct, frozen=True):
 
 async def handle(context: DaemonContext, call: Call, ask: Doctor) -> Message:
     """One entry for each check: whether it passed, what was found, and what degrades if it did not."""
-    findings = {**await _keeper(context), **await _limits(context)}
+    findings = {**await _keeper(context, call), **await _limits(context)}
     findings |= await asyncio.to_thread(lambda: {name: check(context) for name, check in CHECKS.items()})
     findings |= await _backends(context)
     return {
@@ -66,7 +67,7 @@ async def _backends(context: DaemonContext) -> dict[str, _Finding]:
     return found
 
 
-async def _keeper(context: DaemonContext) -> dict[str, _Finding]:
+async def _keeper(context: DaemonContext, call: Call) -> dict[str, _Finding]:
     """Whether the keeper answers, and on which processes it fails at present."""
     about = context.keeper.about
     detail = f"keeper {about.get('pid')}, anchor {about.get('anchor_pid')}"
@@ -75,16 +76,22 @@ async def _keeper(context: DaemonContext) -> dict[str, _Finding]:
             usage = await context.keeper.request("usage")
     except (Refused, Unreachable, TimeoutError):
         return {"keeper": _Finding(False, f"{detail}: no answer", "nothing can be started, ended or written to")}
-    troubled = usage.get("troubled", {})  # a keeper of an older release does not say
+    return {"keeper": _Finding(True, detail), "held processes": held_processes(context.registry, call, usage)}
+
+
+def held_processes(registry: Registry, call: Call, usage: Message) -> _Finding:
+    """How many there are, and which of them the keeper fails on. A caller that is bound to its session sees its own."""
+    live, troubled = usage["live"], usage.get("troubled", {})  # a keeper of an older release does not say
+    if call.is_strict:
+        seen = {process.id: process for process in registry.shown() if call.sees(process.meta.session)}
+        live = sum(process.is_up and process.meta.place is None for process in seen.values())
+        troubled = {process_id: why for process_id, why in troubled.items() if process_id in seen}
     shown = "; ".join(f"{process_id}: {why}" for process_id, why in sorted(troubled.items())[:_MOST_SHOWN])
-    return {
-        "keeper": _Finding(True, detail),
-        "held processes": _Finding(
-            not troubled,
-            f"{len(troubled)} with trouble: {shown}" if troubled else f"{usage['live']}, none with trouble",
-            "output and exit codes of these wait; it is tried again all the time, and kill works",
-        ),
-    }
+    return _Finding(
+        not troubled,
+        f"{len(troubled)} with trouble: {shown}" if troubled else f"{live}, none with trouble",
+        "output and exit codes of these wait; it is tried again all the time, and kill works",
+    )
 
 
 async def _limits(context: DaemonContext) -> dict[str, _Finding]:

@@ -7,7 +7,7 @@ import sys
 from typing import Any
 
 from holdfast.errors import BadValue, Denied
-from holdfast.paths import check_private
+from holdfast.paths import check_private_tree
 from holdfast.records import Struct
 
 #: How long a hook may take for one event, unless it sets another timeout.
@@ -53,8 +53,7 @@ def read(name: str, directory: str) -> Hook | None:
 
     path = f"{directory}/hook.toml"
     try:
-        for each in (directory, *(f"{directory}/{name}" for name in os.listdir(directory))):
-            check_private(each)
+        check_private_tree(directory)
     except Denied as refused:
         raise BadValue(f"{refused.message}; {refused.next}") from refused
     except OSError as broken:

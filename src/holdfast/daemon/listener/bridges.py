@@ -7,9 +7,13 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from holdfast.errors import BadValue
 from holdfast.store.store import Store
+from holdfast.wire import json_bounds
 from holdfast.wire.relay import RelayMessage, read_message
 
+#: Lists, objects and keys of one message: enough for thousands of events. To read more takes long.
+_MOST_NESTED = 250_000
 #: Texts that wait for one reader of a channel.
 _MOST_UNREAD = 256
 
@@ -60,7 +64,13 @@ class Bridges:
         """The content of a message, and a future that is done when all of it is on disk.
 
         The future fails with DiskFull if that can only happen later. Messages are written in the order of the calls.
+        Raises BadValue for a message that would take long to read.
         """
+        try:
+            json_bounds.check_values(text.encode(errors="replace"), _MOST_NESTED)
+        except json_bounds.TooManyValues:
+            self.ignored += 1
+            raise BadValue("the message has too many values", next="send fewer frames at once") from None
         taken = read_message(text, time.time())
         self.taken += len(taken.events)
         self.ignored += taken.ignored

@@ -37,8 +37,6 @@ _MOST_REQUESTS = 4096
 #: Pieces of an upload that a client may send before the first is used, and the longest piece.
 _PIECES_AHEAD = 4
 _LONGEST_PIECE = 1 << 20
-#: Bytes of a message whose values are counted before it is parsed.
-_LONG = 64 << 10
 _MOST_DELIVERED = 1000
 
 Outcome = Message | HoldfastError
@@ -171,8 +169,7 @@ class Hello(Operation):
 
 def _loads(data: bytes) -> Any:
     """Raises ValueError, also for a long message with more values than any request needs: to parse it takes long."""
-    if len(data) > _LONG:
-        json_bounds.check_values(data)
+    json_bounds.check_values(data)
     return light_json.load_bytes(data)
 
 

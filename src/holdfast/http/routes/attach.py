@@ -24,6 +24,7 @@ from holdfast.http.routing import Success, operation_route
 from holdfast.http.websocket import CONTROL, STDERR, STDIN, STDOUT, WebSocket
 from holdfast.model.process import HeldProcess
 from holdfast.ops.declare import Operation, Traits, field
+from holdfast.wire import json_bounds
 
 if TYPE_CHECKING:
     from holdfast.ops.kinds import ProcessRef, Size
@@ -218,6 +219,7 @@ async def _control(request: HttpRequest, process: HeldProcess, data: bytes) -> N
 
 def _read_control(data: bytes) -> Message | None:
     try:
+        json_bounds.check_values(data)
         control = light_json.loads(data.decode())
     except (ValueError, RecursionError):
         return None

@@ -23,6 +23,7 @@ from holdfast.http.routing import EVENT_STREAM, JSON, Success, operation_route
 from holdfast.http.websocket import WebSocket
 from holdfast.ops.declare import Scope, Traits, field
 from holdfast.ops.sessions import MOST_NOTIFICATIONS, Ack, Inbox
+from holdfast.wire import json_bounds
 
 if TYPE_CHECKING:
     from holdfast.ops.kinds import Integer
@@ -104,6 +105,7 @@ async def _receive_acks(request: HttpRequest, socket: WebSocket, session: str) -
 
 def _ack_fields(message: str | None, session: str) -> Message:
     try:
+        json_bounds.check_values((message or "").encode(errors="replace"))
         value = light_json.loads(message or "")
     except (ValueError, RecursionError):
         value = None

@@ -45,15 +45,25 @@ _STARTS = re.compile(
 #: Commands without quotes, in gdb and expect.
 _BARE = re.compile(r"^\s*(?:shell|spawn|!)\s+(.+)$", re.MULTILINE)
 #: Code that runs what it reads: calls that run text, and names of the input.
-_RUNS = re.compile(r"system|\bexec|\beval|popen|spawn|subprocess|child_process|passthru|shell_exec|\bqx\b|%x|`")
-_INPUT = re.compile(r"\$_\b|stdin\b(?!\s*=)|STDIN|<>|\binput\s*\(|\bgets\b|ARGF|readline|fileinput|argv\b|ARGV")
+_RUNS = re.compile(
+    r"system|\bexec|\beval|popen|spawn|subprocess|child_process|passthru|shell_exec|\bqx\b|%x|`"
+    r"|\bloadstring\b|\bload\s*\(\s*io\.|\bopen\b[^;\"'\n]{0,80}[\"'][^\"'\n]{0,80}\|"
+)
+_INPUT = re.compile(
+    r"\$_\b|\$<|stdin\b(?!\s*=)|STDIN|<>|\binput\s*\(|\bgets\b|ARGF|readline|fileinput|argv\b|ARGV|\bio\.(?:lines|read)\b"
+)
 _LOOP = re.compile(r"-\w*[np]\w*")
 _AWK_RUNS = re.compile(
-    r"""system\s*\((?!\s*"[^"]*"\s*\))|[^"\s|]\s*\|&?\s*getline|print[^;}]*[^|]\|&?\s*(?:"(?:\S*/)?\w?\w?sh\b|(?!getline)[A-Za-z])"""
+    r"""system\s*\((?!\s*"[^"]*"\s*\))|[^"\s|]\s*\|&?\s*getline|print[^;}]*[^|]\|&?\s*(?:"(?:\S*/)?\w?\w?sh\b|(?!getline)[A-Za-z$(])"""
 )
 _AWK_WRITES = re.compile(r'>>?\s*"([^"]+)"')
 _SED_WRITES = re.compile(r"(?:^|[\d$/;{|,#!])\s*[gpiI\d]*[wW]\s+([^\s;}]+)")
-_SED_RUNS = re.compile(r"(?:^|[\d$/;{])e(?:\s|$)|^s(\W).*\1.*\1[gpiI\d]*e[gpiI]*$", re.DOTALL)
+#: The command `e`, and the flag of `s`.
+_SED_RUNS = re.compile(
+    r"(?:[\d$/!]|(?:^|[;{\n])\s*(?:\d+|\$)?\s*!?\s*)e(?:[\s;}]|$)"
+    r"|(?:^|[\s;{}/!\d$])s(\W)(?:\\.|(?!\1)[^\\]){0,500}\1(?:\\.|(?!\1)[^\\]){0,500}\1[gpiIM\d]*e[gpiIMe\d]*\s*(?:[;}\n]|$)",
+    re.DOTALL,
+)
 _EDITOR_RUNS = re.compile(
     r"^:?[\w\s%]*!|\b(?:system|systemlist|delete|term_start|job_start|exec\w*|python3?|lua|perl|ruby)\b"
 )
@@ -100,8 +110,11 @@ def _inline(run: Run, language: Language) -> list[Word]:
 def _from_elsewhere(run: Run, language: Language) -> None:
     """Code from a module, a file or the standard input."""
     if module := run.option("-m") if run.name.startswith(("python", "pypy")) else None:
-        # `python -m twine upload` is a call of twine.
-        run.perform(run.arguments[run.arguments.index(module) if module in run.arguments else 0 :])
+        line = run.arguments[run.arguments.index(module) if module in run.arguments else 0 :]
+        if module.text == "timeit":
+            for word in line[1:]:
+                look_at_code(run, word.marked, word.source)
+        run.perform(line)  # `python -m twine upload` is a call of twine
         return
     operands = run.operands(language.values)
     if language.subcommand:
