@@ -30,7 +30,7 @@ from tests.support import eventually, run_cli
 
 UNKNOWN = "proc_0123456789ab"
 
-Call = Callable[[Client, str], object]
+ClientCall = Callable[[Client, str], object]
 
 
 def _first(reading: Reading[Output]) -> object:
@@ -39,7 +39,7 @@ def _first(reading: Reading[Output]) -> object:
 
 
 #: Every method of the client that takes a process. Each has to refuse one of another session.
-CALLS: dict[str, Call] = {
+CALLS: dict[str, ClientCall] = {
     "inspect": lambda hf, ref: hf.inspect(ref),
     "why": lambda hf, ref: hf.why(ref),
     "process_events": lambda hf, ref: hf.process_events(ref),
@@ -61,7 +61,7 @@ CALLS: dict[str, Call] = {
     "transfer": lambda hf, ref: hf.transfer(ref, "agent"),
 }
 #: Requests on a connection of their own, which only the socket has.
-ON_THE_SOCKET: dict[str, Call] = {
+ON_THE_SOCKET: dict[str, ClientCall] = {
     "attached": lambda hf, ref: ask(hf, "attached", process=ref),
 }
 
@@ -83,7 +83,7 @@ def agent(instance: Path) -> Iterator[Client]:
         hf.kill(all=True, grace=0.2)
 
 
-def refusal(call: Call, hf: Client, ref: str) -> dict[str, Any]:
+def refusal(call: ClientCall, hf: Client, ref: str) -> dict[str, Any]:
     with pytest.raises(HoldfastError) as refused:
         call(hf, ref)
     told = refused.value.to_wire()
@@ -91,7 +91,7 @@ def refusal(call: Call, hf: Client, ref: str) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("call", CALLS.values(), ids=CALLS.keys())
-def test_a_foreign_id_answers_like_an_unknown_one(agent: Client, foreign: Process, call: Call) -> None:
+def test_a_foreign_id_answers_like_an_unknown_one(agent: Client, foreign: Process, call: ClientCall) -> None:
     unknown = refusal(call, agent, UNKNOWN)
     assert unknown["code"] == "not_found"
     assert refusal(call, agent, foreign.id) == unknown
@@ -102,7 +102,9 @@ def test_a_foreign_id_answers_like_an_unknown_one(agent: Client, foreign: Proces
 
 
 @pytest.mark.parametrize("call", ON_THE_SOCKET.values(), ids=ON_THE_SOCKET.keys())
-def test_also_of_what_is_asked_on_the_socket_alone(agent: Client, foreign: Process, call: Call, instance: Path) -> None:
+def test_also_of_what_is_asked_on_the_socket_alone(
+    agent: Client, foreign: Process, call: ClientCall, instance: Path
+) -> None:
     with holdfast.connect(session="agent", strict=True, home=instance) as hf:
         unknown = refusal(call, hf, UNKNOWN)
         assert unknown["code"] == "not_found"

@@ -30,7 +30,7 @@ WRITTEN_BY_HAND = {
     "kill": ("kill", set()),
     "send": ("send", {"at"}),  # a repeated request writes nothing twice
     "restart": ("restart", {"run"}),  # likewise
-    "logs": ("logs", {"from", "beyond", "follow"}),  # `offset`; `follow`
+    "logs": ("logs", {"from", "beyond", "follow", "until"}),  # `offset`; `follow`
     "inbox": ("inbox", {"peek"}),
     "events": ("events", set()),
     "approvals": ("approvals", {"follow"}),
