@@ -38,7 +38,9 @@ def _stop(home: Path) -> None:
 
 
 def _daemons(home: Path) -> list[str]:
-    return [arguments for arguments in daemons_below(str(home)).values() if "holdfast.daemon" in arguments]
+    """Those that are being started, which have no title yet, and those that run."""
+    marks = ("holdfast.daemon", "holdfast: daemon")
+    return [arguments for arguments in daemons_below(str(home)).values() if any(mark in arguments for mark in marks)]
 
 
 @pytest.fixture
