@@ -244,7 +244,7 @@ def test_a_long_body_delays_no_other_client(own: Api, kind: str) -> None:
         asking.join()
     assert reply.status in (400, 413), reply
     assert taken
-    assert statistics.median(taken) < 0.05
+    assert statistics.median(taken) < 0.2
     assert max(taken) < 1.0, sorted(taken)[-5:]  # for a busy machine
 
 
