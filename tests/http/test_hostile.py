@@ -283,7 +283,7 @@ def undelayed(own: Api) -> Iterator[None]:
     finally:
         is_over.set()
         asking.join()
-    assert statistics.median(taken) < 0.05
+    assert statistics.median(taken) < 0.2
     assert max(taken) < 1.0, sorted(taken)[-5:]  # for a busy machine
 
 
