@@ -163,7 +163,7 @@ class Daemon:
     async def _end(self, process_id: ProcessId) -> None:
         async with self.supervisor.turn(process_id):
             process = self.registry.get(process_id)
-            if process is not None and process.is_running:
+            if process is not None and process.is_active:
                 await self.supervisor.end(replace(process, state=Ended(Exited(0), 9.0, 1, 1.0, 9.0)))
 
     def news(self, process_id: ProcessId, number: int, known: HeldProcess | None = None) -> None:

@@ -41,7 +41,7 @@ def test_a_released_store_opens_and_is_brought_up_to_date(released: Path, tmp_pa
 def test_it_says_what_it_said(released: Path, tmp_path: Path) -> None:
     found = opened(Path(shutil.copy(released, tmp_path / "store.db")))
     server, build, job = (found[ProcessId(f"proc_00000000000{digit}")] for digit in "abc")
-    assert (server.meta.name, server.meta.command, server.pid, server.is_running) == ("web", "npm run dev", 4711, True)
+    assert (server.meta.name, server.meta.command, server.pid, server.is_active) == ("web", "npm run dev", 4711, True)
     assert (server.deadline_at, server.cols, server.rows) == (1_700_003_600.5, 100, 40)
     assert (reason(build.state), exit_code(build.state), build.meta.argv) == ("exited", 2, ("make", "-j4", "all"))
     assert [stream.first for stream in build.streams.values()] == [4096, 0]

@@ -121,7 +121,7 @@ async def run(paths: Paths, settings: Settings, ready: Callable[[], None]) -> No
         # Clients are served when the true state of the processes is known, not before.
         await recovery.complete(_RECOVERY_TIMEOUT)
         if is_after_crash:
-            context.store.record_soon([_event("recovered", running=len(context.registry.running()))])
+            context.store.record_soon([_event("recovered", running=len(context.registry.active()))])
         await _renew_keeper(context)
         same_boot = last_boot in (None, context.place.boot_id)
         await context.queues.settle(same_boot)
@@ -197,7 +197,7 @@ async def _compose(
         environ,
         hello=_hello(settings),
         note=note,
-        running=registry.running,
+        running=registry.active,
         login_file=paths.login_env,
         file_limit=file_limit,
         daemon_environ=for_backends(os.environ),
@@ -323,7 +323,7 @@ async def _stop(context: DaemonContext, server: Server) -> None:
         with contextlib.suppress(HoldfastError):  # on a full disk the event is left out
             await context.store.change(
                 lambda connection: inbox_rows.remember(connection, _DAEMON, {"stopped": True}),
-                [_event("stop", running=len(context.registry.running()))],
+                [_event("stop", running=len(context.registry.active()))],
             )
         await context.places.leave()
     # Messages that are being sent may end, so that none is sent twice.

@@ -239,7 +239,7 @@ class HeldProcess(Struct, frozen=True):
         return "any" if turned_on and not is_off else self.meta.notify
 
     @property
-    def is_running(self) -> bool:
+    def is_active(self) -> bool:
         """Until it has ended: also while it waits in a queue, while it is being stopped, and between two runs."""
         return isinstance(self.state, (Running, Stopping, Restarting, Queued))
 

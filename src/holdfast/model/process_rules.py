@@ -41,7 +41,7 @@ def _ids_of(processes: Sequence[HeldProcess]) -> str:
 
 def end_with_session(processes: Iterable[HeldProcess], session: str) -> tuple[list[HeldProcess], list[HeldProcess]]:
     """Of the session's running processes: those that end with it, and those that go on."""
-    own = [process for process in processes if process.is_running and process.meta.session == session]
+    own = [process for process in processes if process.is_active and process.meta.session == session]
     return _by_lifetime(own, "session")
 
 
@@ -57,7 +57,7 @@ def parent_of(processes: Iterable[HeldProcess], session: str) -> str | None:
 
 def end_with_daemon(processes: Iterable[HeldProcess]) -> tuple[list[HeldProcess], list[HeldProcess]]:
     """Of all running processes: those that end when holdfast is stopped on purpose, and those that go on."""
-    return _by_lifetime([process for process in processes if process.is_running], "daemon")
+    return _by_lifetime([process for process in processes if process.is_active], "daemon")
 
 
 def _by_lifetime(processes: list[HeldProcess], lifetime: str) -> tuple[list[HeldProcess], list[HeldProcess]]:

@@ -77,9 +77,7 @@ class UsageSampler:
         """Measure those whose figures are older than that, within the budget. For a while, all are measured often."""
         now = self._looked_at = time.monotonic()
         self._looked.set()
-        stale = [
-            process for process in processes if process.is_running and not self._is_fresh(process.id, now, max_age)
-        ]
+        stale = [process for process in processes if process.is_active and not self._is_fresh(process.id, now, max_age)]
         if stale:
             await self._within_budget(_targets(stale), _PORTS_ASKED_PAUSE)
 

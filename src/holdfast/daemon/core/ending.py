@@ -107,7 +107,7 @@ def result(
 ) -> Message:
     """The state of a process after a signal or an end, as `kill` replies it."""
     state = process.state if process is not None else None
-    is_alive = bool(survivors) or (process is not None and process.is_running)
+    is_alive = bool(survivors) or (process is not None and process.is_active)
     return {
         "id": process_id,
         "status": "running" if is_alive else "ended",

@@ -220,7 +220,7 @@ class Places:
             environ=self.environ,
             hello=self._hello,
             note=note,
-            running=lambda: [one for one in self._registry.running() if one.meta.place == key],
+            running=lambda: [one for one in self._registry.active() if one.meta.place == key],
         )
 
     # Opening and closing.

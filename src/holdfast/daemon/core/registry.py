@@ -53,8 +53,8 @@ class Registry:
         """Those that run or are being started."""
         return self._living
 
-    def running(self) -> list[HeldProcess]:
-        return [process for process in self._living.values() if process.is_running]
+    def active(self) -> list[HeldProcess]:
+        return [process for process in self._living.values() if process.is_active]
 
     def count_started(self) -> int:
         """How many run or are being started, without those that wait for it."""
@@ -281,7 +281,7 @@ def process_object(
         "killed_by": stop.by if stop is not None else None,
         "forced": stop.forced if stop is not None else None,
         "exit_offset": process.exit_offset,
-        "stale": process.is_running and started_at is not None and now - started_at > stale_after,
+        "stale": process.is_active and started_at is not None and now - started_at > stale_after,
         "trouble": process.trouble,
         "ready_at": ready.at if ready is not None else None,
         "ready_trouble": ready.trouble if ready is not None else None,

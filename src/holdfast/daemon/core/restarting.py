@@ -36,7 +36,7 @@ async def restart(
     if target > process.run + 1:
         raise NotNow(f"{process.id} was run again {process.run} times so far", next=f"holdfast inspect {process.id}")
     while process.run < target:
-        if process.is_running and not process.is_restarting:
+        if process.is_active and not process.is_restarting:
             result = await end(context, process, by, "restart", grace)
             if result["survivors"]:
                 raise _will_not_die(process.id, result["survivors"])
@@ -72,7 +72,7 @@ def _despite_stop(process: HeldProcess) -> bool:
 
 async def _again_by_request(context: DaemonContext, process: HeldProcess, began: float) -> HeldProcess:
     """By request, in the turn of the process. The plan is on disk before the attempt."""
-    if process.is_running and not process.is_restarting:
+    if process.is_active and not process.is_restarting:
         raise NotNow(f"{process.id} does not die", next=f"holdfast kill {process.id}")
     despite_stop = False
     if isinstance(process.state, Ended):

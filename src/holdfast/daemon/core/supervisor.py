@@ -194,7 +194,7 @@ class Supervisor:
                 self._rest(process, closed)
             elif process.is_queued:
                 return
-            elif process.is_running:
+            elif process.is_active:
                 state = advance(process.state, WitnessesGone(time.time()))
                 written = closed["out"].end if "out" in closed else None
                 await self.end(replace(process, state=state, streams=closed, exit_offset=written, trouble=why))

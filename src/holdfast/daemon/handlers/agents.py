@@ -61,7 +61,7 @@ async def list_agents(context: DaemonContext, call: Call, ask: Agents) -> Messag
     logged, model = await asyncio.to_thread(_read_all, context.paths.home)
     agents = {one.meta.labels.get(names.LABEL): one for one in context.registry.living_of(names.AGENTS)}
     running, asking = Counter[str](), Counter[str]()
-    for process in context.registry.running():
+    for process in context.registry.active():
         running[process.meta.session] += 1
         asking[process.meta.session] += process.need is not None and prompts.mark_of(process) is not None
     approvals = Counter(one.session for one in context.approvals.pending())

@@ -95,7 +95,7 @@ def _process(context: DaemonContext, sudo: Sudo | None) -> HeldProcess | None:
     """The process that the sudo runs in, if that was started with the helper."""
     if sudo is None:
         return None
-    running = {process.pid: process for process in context.registry.running() if process.meta.sudo}
+    running = {process.pid: process for process in context.registry.active() if process.meta.sudo}
     return next((running[pid] for pid in sudo.ancestors if pid in running), None)
 
 

@@ -63,7 +63,7 @@ async def _end_processes(context: DaemonContext, call: Call, key: str) -> int:
     """End what runs in a place that answers, as `kill` does; how many ended."""
     if not (context.places.is_open(key) and context.places.get(key).keeper.is_reachable):
         return 0
-    running = [one for one in context.registry.running() if one.meta.place == key and not one.is_queued]
+    running = [one for one in context.registry.active() if one.meta.place == key and not one.is_queued]
     works = (end(context, one, call.ended_by(one.meta.session), "killed", context.settings.grace) for one in running)
     results = await asyncio.gather(*works, return_exceptions=True)
     return sum(isinstance(result, dict) and result["status"] == "ended" for result in results)
@@ -112,7 +112,7 @@ def _place(context: DaemonContext, key: str, spec: PlaceSpec) -> Message:
         "task": spec.task or None,
         "options": _without_secrets(spec.options),
         "state": "connected" if is_reachable else "unreachable" if is_open else "closed",
-        "processes": sum(process.meta.place == key for process in context.registry.running()),
+        "processes": sum(process.meta.place == key for process in context.registry.active()),
         "trouble": keeper.trouble if is_open and not is_reachable else None,
     }
 

@@ -130,10 +130,10 @@ async def _with_leftovers(context: DaemonContext, call: Call, session: str | Non
 async def _started(context: DaemonContext, process_id: ProcessId) -> HeldProcess | None:
     """A process that is being started is waited for; None when that failed or it has ended."""
     process = context.registry.get(process_id)
-    if process is not None and not process.is_running:
+    if process is not None and not process.is_active:
         async with context.supervisor.turn(process_id):
             process = context.registry.get(process_id)
-    return process if process is not None and process.is_running else None
+    return process if process is not None and process.is_active else None
 
 
 async def _signal(context: DaemonContext, process: HeldProcess, number: int) -> Message:

@@ -29,7 +29,7 @@ async def status(context: DaemonContext, call: Call, ask: Status) -> Message:
     A caller that is bound to its session gets the counts of that session.
     """
     seen = [process for process in context.registry.shown() if call.sees(process.meta.session)]
-    ids = {process.id for process in seen if process.is_running}
+    ids = {process.id for process in seen if process.is_active}
     keeper = context.keeper.about
     usage: Message = {}
     try:
@@ -124,7 +124,7 @@ async def _dashboard_address(context: DaemonContext, port: int | None) -> Addres
 async def stop(context: DaemonContext, call: Call, ask: Stop) -> Message:
     """Replies when all processes that end with the daemon have ended. The daemon stops after that."""
     if ask.keep:
-        answer: Message = {"ended": [], "left": [process.id for process in context.registry.running()]}
+        answer: Message = {"ended": [], "left": [process.id for process in context.registry.active()]}
     else:
         answer = await end_processes(context)
     context.stop_asked.set()
@@ -133,7 +133,7 @@ async def stop(context: DaemonContext, call: Call, ask: Stop) -> Message:
 
 async def end_processes(context: DaemonContext) -> Message:
     """End the processes that end with the daemon."""
-    ending, left = end_with_daemon(context.registry.running())
+    ending, left = end_with_daemon(context.registry.active())
     await asyncio.gather(*(end(context, process, None, "daemon_stop", context.settings.grace) for process in ending))
     return {"ended": [process.id for process in ending], "left": [process.id for process in left]}
 

@@ -40,7 +40,7 @@ _SORT_KEYS: dict[str, Callable[[Track], float]] = {
 
 async def list_processes(context: DaemonContext, call: Call, ask: List) -> Message:
     """A page of process objects, the oldest first, and the cursor of the next page if there is one."""
-    found = context.registry.shown() if ask.all else context.registry.running()
+    found = context.registry.shown() if ask.all else context.registry.active()
     chosen = sorted(_chosen(context, ask, found), key=_position)
     page, cursor = _page(chosen, ask.limit, ask.after)
     return {"processes": await context.show_fresh(page, used=_LIST_USAGE_AGE if ask.used else None), "next": cursor}
@@ -49,7 +49,7 @@ async def list_processes(context: DaemonContext, call: Call, ask: List) -> Messa
 async def counts(context: DaemonContext, call: Call, ask: Counts) -> Message:
     """Counted from memory: for a prompt of a shell, which asks often."""
     chosen, now = _chosen(context, ask, context.registry.shown()), time.time()
-    running = [process for process in chosen if process.is_running]
+    running = [process for process in chosen if process.is_active]
     return {
         "running": sum(not process.is_queued for process in running),
         "waiting": sum(process.is_queued for process in running),
@@ -163,7 +163,7 @@ def _exceptions(context: DaemonContext, process: HeldProcess, launched: Message)
 
 async def _tree(context: DaemonContext, process: HeldProcess) -> list[Message] | None:
     """All members of its tree; None when the keeper does not answer at once."""
-    if not process.is_running:
+    if not process.is_active:
         return []
     try:
         async with asyncio.timeout(_KEEPER_TIMEOUT):
@@ -176,7 +176,7 @@ async def _tree(context: DaemonContext, process: HeldProcess) -> list[Message] |
 
 async def top(context: DaemonContext, call: Call, ask: Top) -> Message:
     """What the running processes use, in the requested order, and the totals of all of them."""
-    chosen = [process for process in _chosen(context, ask, context.registry.running()) if not process.is_queued]
+    chosen = [process for process in _chosen(context, ask, context.registry.active()) if not process.is_queued]
     await asyncio.gather(*(place.usage.rate(held) for place, held in context.places.grouped(chosen)))
     rows = [(process, context.place_of(process).usage.tracks.get(process.id) or Track()) for process in chosen]
     rows.sort(key=lambda row: (_SORT_KEYS[ask.sort](row[1]), row[0].meta.requested_at))
@@ -193,12 +193,12 @@ async def glance(context: DaemonContext, call: Call, ask: Glance) -> Message:
     """Process objects with figures that are a second old at most, and last lines. Unknown ids are no error."""
     named = [(name, context.registry.get(ProcessId(name))) for name in dict.fromkeys(ask.processes)]
     found = [one for _, one in named if one is not None and call.sees(one.meta.session)]
-    running = [one for one in found if one.is_running and not one.is_queued]
+    running = [one for one in found if one.is_active and not one.is_queued]
     await asyncio.gather(*(place.usage.rate(held) for place, held in context.places.grouped(running)))
     shown = await context.show_fresh(found, used=_LIST_USAGE_AGE)
     now, rows = time.monotonic(), []
     for process, one in zip(found, shown, strict=True):
-        track = context.place_of(process).usage.tracks.get(process.id) if process.is_running else None
+        track = context.place_of(process).usage.tracks.get(process.id) if process.is_active else None
         use = {"cpu_percent": track and track.cpu_percent, "history": _history(track or Track(), now, ask.history)}
         rows.append({**one, **use, "last_line": await last_line(context, process, one["output_bytes"])})
     known = {one.id for one in found}

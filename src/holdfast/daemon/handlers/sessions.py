@@ -50,7 +50,7 @@ async def end_session(context: DaemonContext, call: Call, ask: EndSession) -> Me
     await context.approvals.end_session(session)
     context.passwords.forget(session)
     to = _new_owner(context, ask, session)
-    ending, _ = end_with_session(context.registry.running(), session)
+    ending, _ = end_with_session(context.registry.active(), session)
     results = await asyncio.gather(
         *(end(context, process, call.ended_by(session), "session_end", context.settings.grace) for process in ending)
     )
@@ -93,7 +93,7 @@ async def digest(context: DaemonContext, call: Call, ask: Digest) -> Message:
     session, now = context.current_name(ask.session) or call.owner, time.time()
     owned = [process for process in context.registry.shown() if process.meta.session == session]
     owned.sort(key=lambda process: process.meta.requested_at, reverse=True)
-    running = await _with_last_lines(context, [process for process in owned if process.is_running])
+    running = await _with_last_lines(context, [process for process in owned if process.is_active])
     ended = await _with_last_lines(context, _ended_lately(owned, now))
     await context.inbox.all_arrived(session)
     pending = len(context.inbox.all_of(session))

@@ -62,6 +62,6 @@ def _with_terminal(context: DaemonContext, name: str, instead: str | None = None
 def _record(context: DaemonContext, process: HeldProcess, what: str, by: str) -> None:
     """That a client attached or detached. What is typed is not recorded."""
     now = context.registry.get(process.id)
-    if now is not None and now.is_running:
+    if now is not None and now.is_active:
         fields = {"id": now.id, "name": now.meta.name, "session": now.meta.session, "task": now.meta.task, "by": by}
         context.store.record_soon([Event(f"process.{what}", time.time(), fields)])

@@ -74,7 +74,7 @@ async def _holder(context: DaemonContext, call: Call, process: HeldProcess, port
     owner = await place.port_owner(port)
     if owner is None:
         return PortHolder(port, False)
-    running = [one for one in context.registry.running() if context.place_of(one) is place]
+    running = [one for one in context.registry.active() if context.place_of(one) is place]
     await place.usage.fresh(running)
     tracks = place.usage.tracks
     listening = (one for one in running if one.id in tracks and port in (tracks[one.id].ports or ()))

@@ -31,7 +31,7 @@ async def watch_progress(context: DaemonContext) -> None:
     context.registry.listen(lambda process: changed.set() if _has_interval(process) else None, "check_interval")
     while True:
         changed.clear()
-        dues = {process.id: _due(process) for process in context.registry.running() if _has_interval(process)}
+        dues = {process.id: _due(process) for process in context.registry.active() if _has_interval(process)}
         now = time.time()
         for process_id, due in dues.items():
             if due <= now:
@@ -66,7 +66,7 @@ async def publish_output(context: DaemonContext) -> None:
 
 
 async def _ends(context: DaemonContext) -> dict[ProcessId, dict[str, int]]:
-    measured = await context.sizes([process for process in context.registry.running() if process.is_up])
+    measured = await context.sizes([process for process in context.registry.active() if process.is_up])
     return {one: {name: stream.end for name, stream in found.streams.items()} for one, found in measured.items()}
 
 

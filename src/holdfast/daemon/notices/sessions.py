@@ -29,7 +29,7 @@ class Names:
         self._active: dict[str, float] = {}
         for process in processes:
             session, at = process.meta.session, (process.ended_at or process.started_at or process.meta.requested_at)
-            at = now if process.is_running else at
+            at = now if process.is_active else at
             if now - at < IDLE:
                 self._active[session] = max(at, self._active.get(session, at))
 
@@ -130,9 +130,9 @@ class SessionOwnership:
     async def close(self, session: str, to: str | None, ended: list[ProcessId]) -> EndedSession:
         """End the session. Its running processes and pending notices pass to another one, where there is one."""
         await self._inbox.all_arrived(session)
-        running = [process.id for process in self._registry.running() if process.meta.session == session]
+        running = [process.id for process in self._registry.active() if process.meta.session == session]
         async with self._turns(running) as found:
-            living = [process for process in found if process.is_running and process.meta.session == session]
+            living = [process for process in found if process.is_active and process.meta.session == session]
             new_owner = self.resolve(to) if to is not None else session
             passing = living if to is not None else []
             passed = [process.id for process in passing]
@@ -157,7 +157,7 @@ class SessionOwnership:
 
     def reset_idle(self, now: float) -> None:
         """Record which sessions were reset because they were idle."""
-        running = {process.meta.session for process in self._registry.running()}
+        running = {process.meta.session for process in self._registry.active()}
         idle = self._names.idle(running, now)
         happened = [Event("session.reset", now, {"session": one, "idle_since": at}) for one, at in idle.items()]
         if happened:

@@ -18,7 +18,7 @@ _Run = tuple[str, ProcessId, float | None]
 def begin(context: DaemonContext) -> None:
     """Probe all that run now, as after a crash of the daemon, and every run that begins later."""
     probes = _Probes(context)
-    for process in context.registry.running():
+    for process in context.registry.active():
         probes.look(process)
     signs = (f"ready_{kind}" for kind in readiness.KINDS)
     context.registry.listen(probes.look, "stall", "pty", "stdin", *signs)

@@ -58,7 +58,7 @@ class OutputWatches:
 
     def begin(self) -> None:
         """Watch all processes that run now, as after a crash of the daemon, and every run that begins later."""
-        for process in self._context.registry.running():
+        for process in self._context.registry.active():
             self._start(process)
         self._context.registry.listen(self._start, "watch", "watch_regex")
         self._context.background.start(self._watch_clock(), "watch windows")
