@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+from types import SimpleNamespace
 from typing import Any, cast
 
 from holdfast.daemon.core.registry import Registry
 from holdfast.daemon.core.supervisor import Supervisor, applied, asker
 from holdfast.daemon.core.tasks import BackgroundTasks
+from holdfast.model.events import Event
 from holdfast.model.lifecycle import Requested, Running, Stopping, end_signal, exit_code, reason, stop_of
-from holdfast.model.process import Leftover, StreamExtent
+from holdfast.model.process import HeldProcess, Leftover, StreamExtent
 from holdfast.store.store import Store
 from holdfast_keeper.bundle import encode_slot
 from tests.model.made import process
@@ -66,6 +69,27 @@ def test_the_name_of_any_session_fits_into_the_record_of_a_stop() -> None:
         encode_slot({**STOP, "by": asker(session)})
     assert asker("a" * 256) == "a" * 256
     assert json.loads(json.dumps(asker("😀" * 256))).startswith("😀")
+
+
+def test_a_stop_for_a_restart_is_no_end() -> None:
+    saved: list[list[str]] = []
+
+    def save_soon(process: HeldProcess, happened: list[Event], within: float = 0.0) -> None:
+        saved.append([one.topic for one in happened])
+
+    async def reported() -> HeldProcess | None:
+        registry = Registry()
+        registry.put(process(1))
+        supervisor = Supervisor(registry, cast(Store, SimpleNamespace(save_soon=save_soon)), BackgroundTasks())
+        ended = report(stop={**STOP, "reason": "restart"}, exit=EXIT)
+        supervisor.apply_fact(None, {"fact": "ended", "id": process(1).id, "report": ended})
+        await supervisor.restarts_changed.wait()
+        return registry.get(process(1).id)
+
+    now = asyncio.run(reported())
+    assert now is not None
+    assert now.is_restarting
+    assert saved == [["process.restarting"]]
 
 
 def test_a_keeper_of_a_place_reports_its_own_processes_alone() -> None:

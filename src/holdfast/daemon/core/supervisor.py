@@ -137,7 +137,10 @@ class Supervisor:
             return False
         if self._reports or self._turns.is_held(process_id) or not _is_plain(process.meta):
             return False
-        self._show_end(self._with_last_used(applied(process, report)))
+        process = applied(process, report)
+        if not process.has_ended:
+            return False  # it is run again: it was stopped for a restart
+        self._show_end(self._with_last_used(process))
         return True
 
     async def take(self, report: Report) -> None:
