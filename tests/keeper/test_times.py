@@ -91,7 +91,8 @@ def test_a_kill_of_the_keeper_loses_no_output_and_keeps_the_order(pair: KeeperPa
 def test_a_torn_entry_is_overwritten_by_the_next(pair: KeeperPair) -> None:
     pair.start(ONE, "while read x; do sleep 0.2; echo $x; done", stdin=True)
     pair.write(ONE, b"one\n")
-    before = eventually(lambda: of(pair))
+    assert eventually(lambda: pair.output(ONE)) == b"one\n"  # its entry is written before it
+    before = of(pair)
     directory = bundle.find(pair.place, ONE) or ""
     with open(index(directory), "ab") as file:
         file.write(b"torn")
@@ -105,7 +106,8 @@ def test_a_torn_entry_is_overwritten_by_the_next(pair: KeeperPair) -> None:
 def test_entries_beyond_a_log_that_lost_its_end_are_dropped(pair: KeeperPair) -> None:
     pair.start(ONE, "while read x; do sleep 0.2; echo $x; done", stdin=True)
     pair.write(ONE, b"one\n")
-    before = eventually(lambda: of(pair))
+    assert eventually(lambda: pair.output(ONE)) == b"one\n"  # its entry is written before it
+    before = of(pair)
     with open(index(bundle.find(pair.place, ONE) or ""), "ab") as file:
         file.write(bundle.TIME_ENTRY.pack(1, 1 << 40, 0, 0, 0))
     pair.kill(pair.keeper)
