@@ -38,6 +38,13 @@ def say(text: str, colour: str = colours.PLAIN) -> None:
         pass
 
 
+def say_dropped(start: int, kept: int, shown: int) -> None:
+    """The output from `start` to `kept` was dropped before it was read; it goes on at `shown`, where a line begins."""
+    which = f"the first {kept} bytes" if start == 0 else f"{kept - start} bytes from {start} on"
+    line = ", with a line" if shown > kept else ""
+    say(f"{which} are no longer kept; the output continues at byte {shown}{line}")
+
+
 def say_error(error: HoldfastError) -> None:
     message = error.message.rstrip(".")
     say(f"{message}{'' if message.endswith(('?', '!')) else '.'} Next: {error.next}", colours.RED)

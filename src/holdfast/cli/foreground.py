@@ -53,7 +53,7 @@ def watch(
         DetachKey(detach_key) as key,
     ):
         try:
-            return _Foreground(live, signals, process, forward_input, show, key).run()
+            return _Foreground(live, signals, process, forward_input, _WithGaps(show), key).run()
         except BrokenPipeError:
             console.say(f"stdout was closed; {process.id} still runs: holdfast kill {process.id}")
             return _BROKEN_PIPE
@@ -65,6 +65,21 @@ def watch(
                 raise
             closed_terminals.record(client, process)
             return _HUNG_UP
+
+
+class _WithGaps:
+    """Shows output from the first byte on, and says where some was dropped before it was read."""
+
+    def __init__(self, show: Callable[[Output], None]) -> None:
+        self._show = show
+        self._ends: dict[str, int] = {}
+
+    def __call__(self, piece: Output) -> None:
+        start = self._ends.get(piece.stream, 0)
+        self._ends[piece.stream] = piece.end
+        if piece.offset > start:
+            console.say_dropped(start, piece.offset, piece.offset)
+        self._show(piece)
 
 
 class TerminalClosed(Exception):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -47,6 +48,18 @@ def test_the_output_is_shown_byte_for_byte(tmp_path: Path) -> None:
     written = b"\0\xff\x1b[31m\r\n" + os.urandom(300_000)
     (tmp_path / "bytes").write_bytes(written)
     assert run_cli("run", "cat", str(tmp_path / "bytes")).stdout == written
+
+
+def test_output_that_is_dropped_before_it_is_shown_is_said(tmp_path: Path) -> None:
+    size, flag = 4_000_000, tmp_path / "written"
+    text = f"head -c {size} /dev/zero; touch {flag}; echo end; exit 3"
+    process = popen("--log-cap", "64K", "-c", text)
+    eventually(flag.exists)  # nobody has read yet
+    output, said, code = finish(process)
+    missing = size + len("end\n") - len(output)
+    gaps = [int(count) for count in re.findall(rb"(\d+) bytes (?:from \d+ on )?are no longer kept", said)]
+    assert (code, output[-4:], sum(gaps)) == (3, b"end\n", missing)
+    assert missing > 0
 
 
 def test_split_streams_go_to_their_places() -> None:

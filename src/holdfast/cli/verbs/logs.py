@@ -270,12 +270,6 @@ def _cut_to_line(piece: Output) -> None:
     piece.data, piece.offset = piece.data[cut:], piece.offset + cut
 
 
-def _say_gap(start: int, kept: int, end: int) -> None:
-    which = f"the first {kept} bytes" if start == 0 else f"{kept - start} bytes from {start} on"
-    line = ", with a line" if end > kept else ""
-    console.say(f"{which} are no longer kept; the output continues at byte {end}{line}")
-
-
 def _pass_gap(before: int | None, piece: Output, pieces: OutputPieces) -> None:
     """Continue after dropped output; text continues with the next whole line."""
     pieces.skip()
@@ -283,7 +277,7 @@ def _pass_gap(before: int | None, piece: Output, pieces: OutputPieces) -> None:
     if pieces.by_line:
         cut = whole_line(piece.data)
         piece.data, piece.offset = piece.data[cut:], piece.offset + cut
-    _say_gap(before or 0, kept, piece.offset)
+    console.say_dropped(before or 0, kept, piece.offset)
 
 
 def _say_omitted(answer: Message, begin: int | None, process_id: str, stream: str) -> None:
