@@ -254,8 +254,12 @@ static void send_to_holders(const struct request *request, int pid, int init)
             fail("killed", 0); /* the anchor has given up on this keeper, or is dead: the next keeper decides anew */
         progress->missed |= 1 << holder;
     }
-    if (init >= 0)
+    if (init >= 0) {
+        char end;
         check(send_with(init, "c", 1, &pidfd, 1, 0), "sandbox");
+        while (read(init, &end, 1) < 0 && errno == EINTR) /* until it has closed what it held of ours, this line last */
+            ;
+    }
     close(pidfd);
 }
 

@@ -66,7 +66,8 @@ def test_stderr_can_be_split(hf: Client, work: Path) -> None:
 
 def test_the_pid_is_that_of_the_command(hf: Client, work: Path) -> None:
     process = hf.run(["sleep", "60"], cwd=work, sandbox=True)
-    assert Path(f"/proc/{process.pid}/cmdline").read_bytes() == b"sleep\x0060\0"
+    # The kernel shows the arguments a moment after the exec has begun.
+    assert eventually(lambda: Path(f"/proc/{process.pid}/cmdline").read_bytes()) == b"sleep\x0060\0"
     os.kill(process.pid or 0, signal.SIGUSR1)
     assert hf.wait(process.id, timeout=20).signal == signal.SIGUSR1
 
