@@ -20,7 +20,7 @@ from typing import TypeVar
 import pytest
 
 import holdfast
-from tests.support import eventually
+from tests.support import eventually, run_cli
 
 T = TypeVar("T")
 
@@ -233,3 +233,23 @@ async def do(
 
 async def until(condition: Callable[[], T | None]) -> T:
     return await asyncio.to_thread(eventually, condition, 30)
+
+
+@pytest.mark.parametrize("point", ["answer-sent", "answer-got"])
+@pytest.mark.parametrize("verb", ["run", "wait"])
+def test_a_call_that_has_returned_the_end_is_not_followed_by_a_notification(
+    home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, point: str, verb: str
+) -> None:
+    """The daemon is killed as it answers, and the command line ends."""
+    monkeypatch.setenv("HOLDFAST_DIE_AT", point)
+    monkeypatch.setenv("HOLDFAST_DIE_MARK", str(tmp_path / "died"))
+    with holdfast.connect() as client:
+        if verb == "wait":
+            process = client.run("sleep 0.3; exit 3", notify="any")
+            assert run_cli("wait", process.id).returncode == 3
+        else:
+            assert run_cli("run", "--notify=any", "-c", "exit 3").returncode == 3
+        assert (tmp_path / "died").exists()
+        (ended,) = client.ps(all=True)
+        assert over_by(home, ended.id) == "wait" or eventually(lambda: over_by(home, ended.id)) == "wait"
+        assert client.inbox() == []

@@ -12,7 +12,7 @@ from holdfast.client import calls
 from holdfast.client.aio_calls import AsyncCalls
 from holdfast.client.aio_link import AsyncLink, AsyncReading, open_connection
 from holdfast.client.launch import STOPPED_PAUSE, in_own_words
-from holdfast.client.link import MAX_CUTS, DaemonStopped, LinkCut
+from holdfast.client.link import CONFIRM_LIMIT, MAX_CUTS, DaemonStopped, LinkCut, hello
 from holdfast.errors import BadValue, HoldfastError
 
 if TYPE_CHECKING:
@@ -79,6 +79,8 @@ class AsyncClient(AsyncCalls):
 
     async def close(self) -> None:
         """Close the connection; calls under way end with an error. The processes go on."""
+        if self._delivered and self._is_open:
+            await self._confirm()
         self._is_open = False
         if self._connection is not None:
             await self._connection.close()
@@ -116,6 +118,19 @@ class AsyncClient(AsyncCalls):
             return dict(zip(("path", "files", "bytes"), copied, strict=True))
         finally:
             await connection.close()
+
+    async def _confirm(self) -> None:
+        """As that of the blocking client."""
+        greeting = hello(self.session, self._delivered, self.is_strict)
+        for _ in range(2):
+            try:
+                connection = await self._connected(resume=0.0)
+                await connection.call("hello", greeting, CONFIRM_LIMIT)
+                return
+            except LinkCut:
+                continue
+            except HoldfastError:
+                return
 
     async def _do(self, call: Call[T]) -> T:
         try:

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 MOST_DELIVERED = 1000
 #: A daemon that does not even greet within this time is stopped or hangs.
 GREET_LIMIT = 15.0
+#: A program that ends waits no longer for a daemon that hangs.
+CONFIRM_LIMIT = 0.5
 #: After this many cuts in a row, the request itself is assumed to end the daemon.
 MAX_CUTS = 10
 _GREETINGS = 5

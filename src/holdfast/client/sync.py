@@ -7,7 +7,7 @@ from _thread import allocate_lock
 
 from holdfast.client import calls
 from holdfast.client.launch import in_own_words
-from holdfast.client.link import MAX_CUTS, LinkCut, open_link
+from holdfast.client.link import CONFIRM_LIMIT, MAX_CUTS, LinkCut, hello, open_link
 from holdfast.client.sync_calls import SyncCalls
 from holdfast.errors import BadValue, HoldfastError
 
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 #: Connections kept open between calls.
 _KEPT_OPEN = 4
+#: On a connection that is cut, and on the next one.
+_CONFIRMATIONS = 2
 
 
 def connect(
@@ -76,6 +78,8 @@ class Client(SyncCalls):
 
     def close(self) -> None:
         """Close the connections that are not in use. The processes go on."""
+        if self._delivered and self._is_open and self._pid == os.getpid():
+            self._confirm()
         with self._lock:
             links, self._idle = self._idle, []
             self._is_open = False
@@ -142,6 +146,25 @@ class Client(SyncCalls):
         link = open_http_link(self._address, self.session, self._connect_timeout, self.is_strict)
         self._connect_timeout = RECONNECT_TIMEOUT
         return link
+
+    def _confirm(self) -> None:
+        """A daemon knows afterwards which notifications replies have delivered, also if one was just killed: a program
+        that ends now cannot confirm them to the next one.
+        """
+        for _ in range(_CONFIRMATIONS):
+            try:
+                link = self._take(resume=0.0)
+            except HoldfastError:
+                return
+            try:
+                link.call("hello", hello(self.session, self._delivered, self.is_strict), CONFIRM_LIMIT)
+                return
+            except LinkCut:
+                continue
+            except HoldfastError:
+                return
+            finally:
+                link.close()
 
     def _do(self, call: Call[T]) -> T:
         try:
