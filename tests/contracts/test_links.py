@@ -299,6 +299,7 @@ def test_a_forgotten_process_is_removed_from_the_copy(mirrored: StagedPlace) -> 
 
 def test_a_process_that_is_run_again_is_followed_again(mirrored: StagedPlace) -> None:
     process = mirrored.start("sh", "-c", "echo run; exec cat", stdin=True)
+    mirrored.until(partial(_has_run, mirrored, process, 1))
     mirrored.stop(process)
     mirrored.report_at_end(process)
     for run in (1, 2):

@@ -225,7 +225,8 @@ def test_a_terminal(hf: Client, work: Path) -> None:
 
 def test_an_interactive_shell_has_job_control(hf: Client, work: Path) -> None:
     with Terminal("run", "-t", "--sandbox", "-w", str(work), "--", "bash", "--norc", "-i") as terminal:
-        terminal.type(b"echo $((40 + 2)); sleep 60\r")
+        # Said by a child of its own: then ^C is for that child, and not for the shell that is about to start it.
+        terminal.type(b"sh -c 'echo $((40 + 2)); exec sleep 60'\r")
         terminal.see("42")
         terminal.type(b"\x03")
         terminal.see("^C")
