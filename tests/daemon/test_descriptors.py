@@ -170,7 +170,7 @@ def test_an_end_that_a_keeper_without_descriptors_sees_is_recorded_later(home: P
     keeper = int(hf.status()["keeper_pid"])
     log = home / "place/keeper.log"
     with file_limit(keeper, 0):
-        peers = keeper_peers(home, 20)  # they take the numbers that are free below the limit, and what the process leaves
+        peers = keeper_peers(home, 20)  # they take what is free below the limit, and what the process leaves
         eventually(lambda: "cannot accept" in log.read_text())
         hf.send(process.id, "there", enter=True)
         eventually(lambda: f"keeper: {process.id}: OSError" in log.read_text())
