@@ -28,15 +28,14 @@ def find_all(home: str) -> dict[str, list[int]]:
     found: dict[str, list[int]] = {role: [] for role in EVERY_ROLE}
     workers = []
     for pid in (int(name) for name in os.listdir("/proc") if name.isdigit()):
-        try:
-            role = _role(pid, home)
-        except (FileNotFoundError, ProcessLookupError):
-            continue  # it ended meanwhile
+        role = _role(pid, home)
         if role == "worker":
             workers.append(pid)
         elif role is not None:
             found[role].append(pid)
     found["worker"] = [pid for pid in workers if parent_of(pid) in found["daemon"]]
+    # A command that is being started has the name of the fork server for its first instant.
+    found["fork server"] = [pid for pid in found["fork server"] if _role(pid, home) == "fork server"]
     return found
 
 
@@ -104,6 +103,13 @@ def cgroup_name(pid: int) -> str:
 
 
 def _role(pid: int, home: str) -> str | None:
+    try:
+        return _role_of_living(pid, home)
+    except (FileNotFoundError, ProcessLookupError):
+        return None  # it ended meanwhile
+
+
+def _role_of_living(pid: int, home: str) -> str | None:
     with open(f"/proc/{pid}/cmdline", "rb") as file:
         words = os.fsdecode(file.read()).split("\0")
     if words[0] == "holdfast: daemon" or "holdfast.daemon" in words:
