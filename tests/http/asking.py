@@ -7,7 +7,7 @@ import json
 import os
 import socket
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -99,7 +99,8 @@ class Api:
     ) -> Iterator[http.client.HTTPResponse]:
         connection = self.connect()
         try:
-            connection.request(method, path, body, headers)
+            with suppress(BrokenPipeError):  # a body that is refused is not read to its end; the response is there
+                connection.request(method, path, body, headers)
             yield connection.getresponse()
         finally:
             connection.close()
