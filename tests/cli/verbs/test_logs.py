@@ -8,10 +8,11 @@ import os
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 
-from tests.cli.calling import Terminal, as_json, out, refusal, start
+from tests.cli.calling import Terminal, as_json, out, refusal, start, until_waiting
 from tests.support import eventually, run_cli
 
 
@@ -198,3 +199,14 @@ def test_a_full_disk_is_said() -> None:
 def test_what_cannot_be_meant_is_refused(words: list[str]) -> None:
     process_id = ended("true")
     refusal("logs", *(process_id if word == "ID" else word for word in words))
+
+
+def test_a_limit_in_bytes_holds_while_a_running_process_is_followed(tmp_path: Path) -> None:
+    go = tmp_path / "go"
+    slow = start("-c", f"until [ -e {go} ]; do sleep 0.02; done; seq 1000; sleep 60")
+    command = [sys.executable, "-m", "holdfast", "logs", "-f", "--raw", "--from", "0", "--bytes", "10", slow]
+    with subprocess.Popen(command, stdout=subprocess.PIPE) as follower:
+        until_waiting(follower.pid)
+        go.touch()
+        assert follower.communicate(timeout=30)[0] == b"1\n2\n3\n4\n5\n"
+    run_cli("kill", slow)

@@ -90,8 +90,9 @@ async def pieces(
     """
     run, closed, is_complete = 0, not follow, False
     ahead, is_new = (math.inf if end is None else end), False
+    most = math.inf if upto is None else upto
     if to_exit and (reach := _reach_at_end(context, process_id, stream)) is not None:
-        closed, upto, ahead = True, reach, math.inf
+        closed, upto, ahead = True, int(min(reach, most)), math.inf
 
     async def read(at: int) -> tuple[int, Chunk] | None:
         nonlocal is_complete
@@ -121,7 +122,8 @@ async def pieces(
         run = run_of(context, process_id)
         if to_exit:
             closed = await _is_over_beyond(context, process_id, stream, at)
-            upto = _reach_at_end(context, process_id, stream)
+            if (reach := _reach_at_end(context, process_id, stream)) is not None:
+                upto = int(min(reach, most))
         else:
             closed = await _is_closed_beyond(context, process_id, stream, at)
         return True
