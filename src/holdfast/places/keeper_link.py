@@ -146,7 +146,7 @@ class KeeperLink:
         """Request a start. Command and environment are passed as they are to be executed, so the keeper parses less."""
         if protocol.RAW not in self.about.get("offers", ()):
             return self.begin("start", id=process_id, spec=spec)
-        words = [*spec["argv"], *(f"{name}={value}" for name, value in spec["env"].items())]
+        words = [*spec["argv"], *[f"{name}={value}" for name, value in spec["env"].items()]]
         block = os.fsencode("\0".join([*words, ""]))
         launch = {name: spec[name] for name in protocol.LAUNCH_FIELDS if name in spec}
         numbers = {"argc": len(spec["argv"]), "words": len(words)}
