@@ -17,7 +17,7 @@ def test_each_run_becomes_ready_by_what_it_writes_itself(hf: Client, tmp_path: P
         f"{slow}; touch {tmp_path}/again; echo ready; sleep 60",
         ready_log="^ready$",
         restart="always",
-        restart_delay=0.3,
+        restart_delay=1.0,
     )
     first = hf.wait(process.id, until="ready", timeout=10)
     assert first.ready is True
