@@ -153,11 +153,12 @@ def test_notices_come_as_they_happen(hf: Client) -> None:
 
 def test_of_several_consumers_each_notice_goes_to_one(hf: Client, name: str) -> None:
     processes = {ended(hf, "true") for _ in range(6)}
+    eventually(lambda: len(told(hf)) == 6)
     found: list[str | None] = []
 
     def listen() -> None:
         with holdfast.connect(session=name) as client:
-            for notice in client.notices(timeout=0.3):
+            for notice in client.notices(timeout=1.0):
                 found.append(notice.process)
 
     threads = [threading.Thread(target=listen) for _ in range(3)]

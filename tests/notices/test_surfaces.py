@@ -14,7 +14,7 @@ from websockets.sync.client import connect as open_socket
 
 import holdfast
 from tests.http.asking import Api, events
-from tests.support import run_cli
+from tests.support import eventually, run_cli
 
 COMMAND = "echo told; exit 3"
 SESSION = "surface"
@@ -38,6 +38,7 @@ def by_python(api: Api) -> tuple[str, Any]:
 def by_iterating(api: Api) -> tuple[str, Any]:
     with holdfast.connect(SESSION) as client:
         process = client.run(COMMAND)
+        eventually(client.inbox)
         found = []
         for notice in client.notices(timeout=1):
             found.append(notice.to_json())
