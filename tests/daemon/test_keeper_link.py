@@ -45,7 +45,7 @@ def test_a_request_on_a_connection_that_just_broke_goes_to_the_next_keeper(loops
         link = KeeperLink(keepers.connect, {}, lambda *_, **__: None)
         greeted: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
         running = asyncio.ensure_future(link.run(greeted.put_nowait, lambda _: None))
-        await asyncio.wait_for(greeted.get(), 5)
+        await asyncio.wait_for(greeted.get(), 60)
         asked: list[asyncio.Future[dict[str, Any]]] = []
         assert link._connection is not None
         connection, lost = link._connection, link._connection.connection_lost
@@ -57,10 +57,10 @@ def test_a_request_on_a_connection_that_just_broke_goes_to_the_next_keeper(loops
 
         connection.connection_lost = ask_first  # type: ignore[method-assign]
         keepers.peers[-1].close()
-        await asyncio.wait_for(greeted.get(), 5)
-        (request,) = await asyncio.wait_for(keepers.requests(1), 5)
+        await asyncio.wait_for(greeted.get(), 60)
+        (request,) = await asyncio.wait_for(keepers.requests(1), 60)
         keepers.peers[-1].send(protocol.encode({"rid": request["rid"], "ok": {"log_bytes": 7}}))
-        assert await asyncio.wait_for(asked[0], 5) == {"log_bytes": 7}
+        assert await asyncio.wait_for(asked[0], 60) == {"log_bytes": 7}
         running.cancel()
         await asyncio.gather(running, return_exceptions=True)
         keepers.peers[-1].close()

@@ -93,7 +93,7 @@ def test_what_was_ended_on_purpose_is_not_run_again(hf: Client, tmp_path: Path, 
     options = {"restart": "always", "restart_delay": 0.01, "cwd": tmp_path, "session": "s", "lifetime": "session"}
     deadline = 2.0 if how == "deadline" else None
     process = hf.run("echo x >> starts; echo up; sleep 60", deadline=deadline, **options)  # type: ignore[arg-type]
-    hf.wait(process.id, until="output", after=0, timeout=10)
+    hf.wait(process.id, until="output", after=0, timeout=60)
     if how == "kill":
         hf.kill(process.id)
     elif how == "session":
@@ -202,7 +202,7 @@ def test_a_reader_follows_over_restarts(hf: Client, tmp_path: Path) -> None:
 def test_who_waits_for_output_gets_that_of_the_next_run(hf: Client, tmp_path: Path) -> None:
     process = hf.run(COUNTING, cwd=tmp_path, restart="always", restart_delay=1.0)
     eventually(lambda: hf.inspect(process.id).restart_at)
-    assert not hf.wait_for([process.id], until="output", after=6, timeout=10).timed_out
+    assert not hf.wait_for([process.id], until="output", after=6, timeout=60).timed_out
     assert hf.logs(process.id).text.startswith("run 1\nrun 2\n")
     hf.kill(process.id)
 
@@ -212,7 +212,7 @@ def test_who_waits_for_output_gets_that_of_the_next_run(hf: Client, tmp_path: Pa
 
 def test_a_running_one_is_ended_and_run_again(hf: Client, tmp_path: Path) -> None:
     process = hf.run("echo up; exec sleep 60", name="web", env={"A": "1"}, cwd=tmp_path)
-    hf.wait(process.id, until="output", after=0, timeout=10)
+    hf.wait(process.id, until="output", after=0, timeout=60)
     again = hf.restart("web")
     assert (again.id, again.name, again.status, again.restarts) == (process.id, "web", "running", 1)
     assert again.pid != process.pid
@@ -223,10 +223,10 @@ def test_a_running_one_is_ended_and_run_again(hf: Client, tmp_path: Path) -> Non
 
 def test_an_ended_one_is_simply_run_again(hf: Client, tmp_path: Path) -> None:
     process = hf.run(COUNTING, cwd=tmp_path)
-    assert hf.wait(process.id, timeout=10).exit_code == 1
+    assert hf.wait(process.id, timeout=60).exit_code == 1
     for run in (1, 2):
         hf.restart(process)
-        assert (ended := hf.wait(process.id, timeout=10)).exit_code == run + 1
+        assert (ended := hf.wait(process.id, timeout=60)).exit_code == run + 1
         assert (ended.restarts, ended.gave_up) == (run, False)
     assert hf.logs(process.id).text == "run 1\nrun 2\nrun 3\n"
 
@@ -251,7 +251,7 @@ def test_a_waiting_one_need_not_wait(hf: Client, tmp_path: Path) -> None:
 
 def test_a_name_that_was_taken_meanwhile(hf: Client) -> None:
     process = hf.run("true", name="web")
-    hf.wait(process.id, timeout=10)
+    hf.wait(process.id, timeout=60)
     other = hf.run("sleep 60", name="web")
     with pytest.raises(NotNow, match=other.id):
         hf.restart(process.id)
@@ -262,7 +262,7 @@ def test_one_that_cannot_be_started_stays_ended(hf: Client, tmp_path: Path) -> N
     room = tmp_path / "room"
     room.mkdir()
     process = hf.run("exit 3", cwd=room)
-    hf.wait(process.id, timeout=10)
+    hf.wait(process.id, timeout=60)
     room.rmdir()
     with pytest.raises(HoldfastError, match="cannot run in"):
         hf.restart(process.id)
@@ -321,7 +321,7 @@ def test_the_same_question_again_is_the_same_restart(hf: Client) -> None:
 def test_a_restart_survives_a_crash_of_the_daemon(hf: Client, tmp_path: Path) -> None:
     command = "trap 'sleep 0.5; exit 0' TERM; echo x >> starts; echo up; while :; do sleep 0.02; done"
     process = hf.run(command, cwd=tmp_path)
-    hf.wait(process.id, until="output", after=0, timeout=10)
+    hf.wait(process.id, until="output", after=0, timeout=60)
     link = hf.open_link()
     link.ask("restart", {"process": process.id})
     eventually(lambda: hf.inspect(process.id).killed_by == "tests")
@@ -337,7 +337,7 @@ def test_a_kill_during_a_restart_wins(hf: Client, tmp_path: Path) -> None:
     slowly = "i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done"
     command = f"trap '{slowly}; exit 0' TERM; echo x >> starts; echo up; while :; do sleep 0.02; done"
     process = hf.run(command, cwd=tmp_path, restart="always", restart_delay=0.01)
-    hf.wait(process.id, until="output", after=0, timeout=10)
+    hf.wait(process.id, until="output", after=0, timeout=60)
     link = hf.open_link()
     link.ask("restart", {"process": process.id})
     eventually(lambda: hf.inspect(process.id).killed_by == "tests")

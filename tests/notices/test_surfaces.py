@@ -76,9 +76,9 @@ def by_websocket(api: Api) -> tuple[str, Any]:
     url, headers = api.url.replace("http", "ws", 1), {"Authorization": f"Bearer {api.token}"}
     with open_socket(f"{url}{INBOX}", additional_headers=headers) as ws:
         started = api.start(COMMAND, session=SESSION)
-        notice = json.loads(ws.recv(timeout=10))
+        notice = json.loads(ws.recv(timeout=60))
         ws.send(json.dumps({"ack": [notice["id"]]}))
-        assert json.loads(ws.recv(timeout=10))["acked"] == [notice["id"]]
+        assert json.loads(ws.recv(timeout=60))["acked"] == [notice["id"]]
     return started["id"], notice
 
 

@@ -60,7 +60,7 @@ def surface(instance: Instance, *passwords: str) -> Iterator[list[str]]:
             yield heard
         finally:
             running.kill()
-            thread.join(10)
+            thread.join(60)
 
 
 def run(instance: Instance, command: str, *options: str) -> tuple[int, str]:

@@ -111,7 +111,7 @@ def test_a_wait_for_one_process_ends_with_its_notification_alone() -> None:
     eventually(lambda: len(as_json("inbox", "--json")) == 1)
     assert call.poll() is None
     out("send", mine, "go")
-    stdout, _ = call.communicate(timeout=10)
+    stdout, _ = call.communicate(timeout=60)
     assert mine.encode() in stdout and other.encode() not in stdout
 
 
@@ -120,7 +120,7 @@ def test_a_wait_after_a_start_gives_the_end_of_that_process_and_shows_earlier_no
     started = start("--notify", "--stdin", "-c", "read line; exit 5")
     call = waiting("--ack")
     out("send", started, "go")
-    stdout, _ = call.communicate(timeout=10)
+    stdout, _ = call.communicate(timeout=60)
     first, last = stdout.decode().splitlines()
     assert "earlier  finished" in first and f"{started}  failed with exit code 5" in last
     assert as_json("inbox", "--json") == [] and earlier
@@ -184,7 +184,7 @@ def test_waiting_wakes_at_once_and_costs_nothing() -> None:
     used = _cpu(call.pid)
     never(lambda: _cpu(call.pid) - used > 0.01, within=0.3)
     out("send", process_id, "go")
-    stdout, _ = call.communicate(timeout=10)
+    stdout, _ = call.communicate(timeout=60)
     assert [one["process"] for one in json.loads(stdout)] == [process_id]
     assert out("inbox") == ""
 
@@ -216,14 +216,14 @@ def test_a_wait_longer_than_is_granted_goes_on(home: Path) -> None:
     eventually(lambda: int(waits_since(call.pid) or 0) >= first + 8)
     assert call.poll() is None
     out("send", process_id, "go")
-    stdout, _ = call.communicate(timeout=10)
+    stdout, _ = call.communicate(timeout=60)
     assert [one["process"] for one in json.loads(stdout)] == [process_id]
 
 
 def test_interrupting_a_wait_is_quiet() -> None:
     call = waiting("--ack")
     call.send_signal(signal.SIGINT)
-    stdout, stderr = call.communicate(timeout=10)
+    stdout, stderr = call.communicate(timeout=60)
     assert (call.returncode, stdout, stderr) == (130, b"", b"")
 
 
@@ -302,7 +302,7 @@ def test_looking_consumes_nothing() -> None:
         terminal.see("shown")
         terminal.type(b"x\r")
         assert terminal.end() == 0
-    follower.communicate(timeout=10)
+    follower.communicate(timeout=60)
     for words in (("ps", "-a"), ("inspect", process_id), ("logs", process_id), ("digest",), ("inbox",)):
         out(*words)
     assert [one["process"] for one in as_json("inbox", "--json")] == [process_id]
@@ -315,7 +315,7 @@ def test_a_wait_consumes_the_notice_that_it_waited_for() -> None:
             [sys.executable, "-m", "holdfast", "wait", *until, process_id], stderr=subprocess.DEVNULL
         )
         out("send", process_id, "go")
-        assert call.wait(10) == 3
+        assert call.wait(60) == 3
     eventually(lambda: consumed() == 3)
     assert as_json("inbox", "--json") == []
 
