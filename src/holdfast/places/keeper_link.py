@@ -531,6 +531,8 @@ class FdStore:
         """Take the next deposit; whether the connection still stands. Raises BlockingIOError when there is none."""
         try:
             data, control, flags, _ = sock.recvmsg(_HEADER_SIZE, _CONTROL_SIZE, socket.MSG_CMSG_CLOEXEC)
+        except ConnectionResetError:
+            return True  # the keeper ended with something unread; the kernel says so once, before what it deposited
         except ConnectionError:
             return False
         fds = [fd for _, _, rights in control for fd in array("i", rights[: len(rights) // 4 * 4])]
