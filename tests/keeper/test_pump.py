@@ -46,7 +46,7 @@ def test_output_written_just_before_the_hangup_is_kept(tmp_path: Path, monkeypat
 
 
 def test_output_that_poll_has_not_seen_before_the_end_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Linux looks for output first and for writers afterwards: what is written in between is reported as an end only."""
+    """Linux looks for output first and for writers afterwards: what is written in between is reported as the end."""
     source, target = os.pipe()
     os.set_blocking(source, False)
     os.write(target, b"last line\n")

@@ -147,7 +147,7 @@ class Registry:
         found = self._interests[process.id] = [
             listener
             for listener, options in self._listeners
-            if not options or any([_is_given(getattr(process.meta, option)) for option in options])
+            if not options or any(_is_given(getattr(process.meta, option)) for option in options)
         ]
         return found
 
