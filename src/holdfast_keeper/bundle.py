@@ -149,7 +149,14 @@ def read_state(directory: str) -> BundleState | None:
 
 def create(path: str, content: bytes) -> None:
     """A new file that only its owner can read."""
-    fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    write_and_close(open_new(path), content)
+
+
+def open_new(path: str) -> int:
+    return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+
+
+def write_and_close(fd: int, content: bytes) -> None:
     try:
         view = memoryview(content)
         while view:

@@ -93,6 +93,8 @@ class Prepared(NamedTuple):
     pending: str
     out: int
     """The FIFO for its output, open for reading."""
+    spec: int
+    """The file for its spec, open for writing."""
     group: str | None
 
     @classmethod
@@ -101,20 +103,29 @@ class Prepared(NamedTuple):
         another one.
         """
         pending = _new_pending()
+        opened: list[int] = []
         try:
             os.mkdir(directory, 0o700)
             os.mkfifo(f"{directory}/{bundle.FIFO['out']}", 0o600)
             bundle.create(f"{directory}/{pending}", _BLANK)
-            return cls(directory, pending, open_fifo(directory, "out"), groups.make())
+            opened.append(open_fifo(directory, "out"))
+            opened.append(bundle.open_new(f"{directory}/{bundle.SPEC}"))
+            return cls(directory, pending, opened[0], opened[1], groups.make())
         except OSError:
+            for fd in opened:
+                os.close(fd)
             _discard(directory)
             raise
 
     def withdraw(self) -> None:
-        os.close(self.out)
+        self.close()
         _discard(self.directory)
         if self.group is not None:
             cgroups.remove(self.group)
+
+    def close(self) -> None:
+        os.close(self.out)
+        os.close(self.spec)
 
 
 class Starter:
@@ -384,6 +395,8 @@ class Launch:
         #: The command's end of its terminal, where it has one.
         self.terminal: int | None = None
         self._has_directory = False
+        #: The file for the spec, open for writing, where it was made ahead.
+        self._spec: int | None = None
         #: What is added to the record of its start.
         self._also_born: bundle.Slot = {"run": 0}
 
@@ -392,10 +405,10 @@ class Launch:
         try:
             os.rename(prepared.directory, self.directory)
         except OSError:
-            os.close(prepared.out)
+            prepared.close()
             _discard(prepared.directory)
             return
-        self.fds["out"], self.pending = prepared.out, prepared.pending
+        self.fds["out"], self._spec, self.pending = prepared.out, prepared.spec, prepared.pending
         self._has_directory = True
 
     def prepare(self, limits: ProcessLimits, group: str | None) -> None:
@@ -450,12 +463,18 @@ class Launch:
         for fd in self.fds.values():
             os.close(fd)
         self.fds.clear()
+        if self._spec is not None:
+            os.close(self._spec)
+            self._spec = None
 
     def _make_directory(self) -> None:
         os.mkdir(self.directory, 0o700)
 
     def _write_spec(self) -> None:
-        bundle.create(f"{self.directory}/{bundle.SPEC}", self.program.text)
+        fd, self._spec = self._spec, None
+        bundle.write_and_close(
+            bundle.open_new(f"{self.directory}/{bundle.SPEC}") if fd is None else fd, self.program.text
+        )
 
     def _make_fifo(self, name: str) -> str:
         path = f"{self.directory}/{name}"

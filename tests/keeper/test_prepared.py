@@ -24,7 +24,7 @@ def next_of(pair: KeeperPair) -> Path:
 
 def prepared(pair: KeeperPair) -> Path:
     """The directory of the next start, once it is complete."""
-    eventually(lambda: len(list(next_of(pair).glob("*"))) == 2 and not Path(pair.place, "live", TWO).exists())
+    eventually(lambda: len(list(next_of(pair).glob("*"))) == 3 and not Path(pair.place, "live", TWO).exists())
     return next_of(pair)
 
 

@@ -111,7 +111,7 @@ def run(client: ClientState, command: str | Sequence[str], **options: Unpack[Run
     is_elsewhere = options.get("backend") not in (None, "local") or options.get("host") is not None
     directory, notes = _directory(cwd, is_elsewhere)
     cols, rows = size or (None, None)
-    env = {} if is_elsewhere else dict(os.environ if environ is None else environ)
+    env = {} if is_elsewhere else launch.variables() if environ is None else dict(environ)
     if environ is None and directory is not None and (cwd is not None or notes):
         env["PWD"] = directory  # without a shell, the command itself would read where the caller is
     arguments: Message = {

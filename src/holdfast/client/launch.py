@@ -120,6 +120,15 @@ def directory() -> tuple[str, tuple[str, ...]]:
         return fallback, (f"the current directory is gone; running in {fallback}",)
 
 
+def variables() -> dict[str, str]:
+    """The variables of this program. As `dict(os.environ)`, which decodes each one by itself, twice."""
+    raw = getattr(os.environ, "_data", None)
+    if not raw:
+        return dict(os.environ)
+    words = os.fsdecode(b"\0".join([*raw.keys(), *raw.values()])).split("\0")
+    return dict(zip(words[: len(raw)], words[len(raw) :], strict=True))
+
+
 def umask() -> int:
     """The umask, read without setting it: other threads may be making files."""
     try:
