@@ -2,7 +2,7 @@
 
 The program is a child of this process. Messages and notices of the session are prompts for it; what it reports goes
 into the session log as that of a model does. It does its calls by itself: each is logged when the program reports it.
-Its life is in `acp_session`, what it reports in `acp_reports`, what it asks for in `acp_requests`.
+Its life is in `session.py`, what it reports in `reports.py`, what it asks for in `requests.py`.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from contextlib import suppress
 from typing import Any
 
 from holdfast.agent import compaction, conversation
-from holdfast.agent.acp_reports import AcpReports
-from holdfast.agent.acp_requests import AcpRequests
-from holdfast.agent.acp_session import AcpSession, LoginNeeded
+from holdfast.agent.acp.reports import AcpReports
+from holdfast.agent.acp.requests import AcpRequests
+from holdfast.agent.acp.session import AcpSession, LoginNeeded
 from holdfast.agent.config import AcpChoice, AgentConfig
 from holdfast.agent.session_agent import SessionAgent, TurnInterrupted
 from holdfast.agent.toolbox import ToolOutcome

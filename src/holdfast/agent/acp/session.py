@@ -8,7 +8,7 @@ import sys
 from collections.abc import Awaitable, Callable
 from importlib.util import find_spec
 
-from holdfast.agent.acp_program import AUTH_REQUIRED, AcpProgram, ProgramGone
+from holdfast.agent.acp.program import AUTH_REQUIRED, AcpProgram, ProgramGone
 from holdfast.agent.config import AcpChoice
 from holdfast.client.aio import AsyncClient
 from holdfast.errors import HoldfastError

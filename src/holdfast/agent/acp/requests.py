@@ -7,8 +7,8 @@ import json
 import os
 from typing import Any
 
-from holdfast.agent.acp_program import unknown_method
-from holdfast.agent.acp_reports import LONGEST_RESULT, AcpReports
+from holdfast.agent.acp.program import unknown_method
+from holdfast.agent.acp.reports import LONGEST_RESULT, AcpReports
 from holdfast.agent.config import AgentConfig
 from holdfast.agent.conversation import ToolCall
 from holdfast.agent.file_tools import FileTools
