@@ -16,7 +16,7 @@ from holdfast.client.aio_link import AsyncLink
 from holdfast.client.approval import Approval
 from holdfast.client.process import Process
 from holdfast.errors import HoldfastError, NotFound
-from holdfast.tui.process_rows import ended_ids
+from holdfast.tui.processes.rows import ended_ids
 from holdfast.tui.states import NEEDS_USER, state_of
 
 _TOPICS = (

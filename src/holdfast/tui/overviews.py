@@ -20,8 +20,8 @@ from holdfast.client.notification import Notification
 from holdfast.errors import HoldfastError
 from holdfast.model.units import age_text
 from holdfast.tui import paint
-from holdfast.tui.row_list import RowList
-from holdfast.tui.status_line import StatusLine
+from holdfast.tui.widgets.row_list import RowList
+from holdfast.tui.widgets.status_line import StatusLine
 
 if TYPE_CHECKING:
     from holdfast.tui.feed import LiveFeed

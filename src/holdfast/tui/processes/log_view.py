@@ -20,9 +20,9 @@ from holdfast.client.search import Match
 from holdfast.errors import HoldfastError
 from holdfast.model.units import size_text
 from holdfast.tui import paint
-from holdfast.tui.ansi_lines import line_text
-from holdfast.tui.lines_view import LinesView
-from holdfast.tui.log_window import LogLine, LogWindow
+from holdfast.tui.processes.ansi_lines import line_text
+from holdfast.tui.processes.log_window import LogLine, LogWindow
+from holdfast.tui.widgets.lines_view import LinesView
 
 _PIECE = 128 << 10
 #: More than this, which fills a screen, is not read at once while the view follows: it goes on at the end.

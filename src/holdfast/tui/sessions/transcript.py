@@ -18,8 +18,8 @@ from textual import events
 from textual.binding import Binding, BindingType
 
 from holdfast.tui import paint
-from holdfast.tui.lines_view import LinesView
-from holdfast.tui.transcript_blocks import ConversationBlocks, TranscriptBlock
+from holdfast.tui.sessions.transcript_blocks import ConversationBlocks, TranscriptBlock
+from holdfast.tui.widgets.lines_view import LinesView
 
 #: Heights of the view that are drawn at first; more when the user scrolls up to the first line.
 _PAGES = 3

@@ -17,12 +17,12 @@ from textual.widgets import Input, Static
 from holdfast.client.process import Process
 from holdfast.errors import HoldfastError
 from holdfast.tui import paint
-from holdfast.tui.lines_view import LinesView
-from holdfast.tui.log_view import LogView
+from holdfast.tui.processes.log_view import LogView
+from holdfast.tui.processes.terminal_view import TerminalView
 from holdfast.tui.states import age_of, note_of, state_of
-from holdfast.tui.status_line import StatusLine, TextLine
-from holdfast.tui.terminal_view import TerminalView
-from holdfast.tui.text_boxes import LineBox
+from holdfast.tui.widgets.lines_view import LinesView
+from holdfast.tui.widgets.status_line import StatusLine, TextLine
+from holdfast.tui.widgets.text_boxes import LineBox
 
 if TYPE_CHECKING:
     from holdfast.tui.feed import LiveFeed

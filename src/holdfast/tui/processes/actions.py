@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from holdfast.client.approval import Approval
 from holdfast.client.process import Process
 from holdfast.errors import HoldfastError
-from holdfast.tui.dialogs import ApprovalDialog, ConfirmDialog, Decision, LineDialog
+from holdfast.tui.widgets.dialogs import ApprovalDialog, ConfirmDialog, Decision, LineDialog
 
 if TYPE_CHECKING:
     from holdfast.tui.app import HoldfastApp

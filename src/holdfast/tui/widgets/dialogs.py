@@ -14,7 +14,7 @@ from textual.widgets import Input, Static
 
 from holdfast.client.approval import Approval
 from holdfast.tui import paint
-from holdfast.tui.text_boxes import LineBox
+from holdfast.tui.widgets.text_boxes import LineBox
 
 _CSS = """
 {name} {{ align: center middle; background: $background 60%; }}

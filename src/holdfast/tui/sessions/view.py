@@ -15,14 +15,14 @@ from holdfast.client.process import Process
 from holdfast.errors import HoldfastError
 from holdfast.session_log import LogTail
 from holdfast.tui import paint
-from holdfast.tui.process_pane import ProcessPane
-from holdfast.tui.process_rows import draw_short, ordered
-from holdfast.tui.row_list import RowList
-from holdfast.tui.session_book import SessionInfo
-from holdfast.tui.status_line import TextLine
-from holdfast.tui.text_boxes import MessageBox
-from holdfast.tui.transcript import Transcript
-from holdfast.tui.transcript_blocks import ConversationBlocks
+from holdfast.tui.processes.pane import ProcessPane
+from holdfast.tui.processes.rows import draw_short, ordered
+from holdfast.tui.sessions.book import SessionInfo
+from holdfast.tui.sessions.transcript import Transcript
+from holdfast.tui.sessions.transcript_blocks import ConversationBlocks
+from holdfast.tui.widgets.row_list import RowList
+from holdfast.tui.widgets.status_line import TextLine
+from holdfast.tui.widgets.text_boxes import MessageBox
 
 if TYPE_CHECKING:
     from holdfast.tui.feed import LiveFeed

@@ -12,10 +12,10 @@ from textual.widgets import Input
 from holdfast.client.process import Process
 from holdfast.errors import HoldfastError
 from holdfast.tui import paint
-from holdfast.tui.process_rows import draw_process, ordered, selected
-from holdfast.tui.row_list import RowList
-from holdfast.tui.status_line import TextLine
-from holdfast.tui.text_boxes import LineBox
+from holdfast.tui.processes.rows import draw_process, ordered, selected
+from holdfast.tui.widgets.row_list import RowList
+from holdfast.tui.widgets.status_line import TextLine
+from holdfast.tui.widgets.text_boxes import LineBox
 
 if TYPE_CHECKING:
     from holdfast.tui.feed import LiveFeed

@@ -11,7 +11,7 @@ from textual.binding import Binding, BindingType
 from textual.message import Message
 
 from holdfast.tui import paint
-from holdfast.tui.lines_view import LinesView
+from holdfast.tui.widgets.lines_view import LinesView
 
 R = TypeVar("R")
 

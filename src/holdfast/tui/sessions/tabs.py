@@ -13,14 +13,14 @@ from holdfast.model.units import age_text
 from holdfast.tui import paint
 from holdfast.tui.header import Tab
 from holdfast.tui.overviews import OverviewScreen
-from holdfast.tui.process_rows import AGENTS
-from holdfast.tui.processes_view import ProcessesView
-from holdfast.tui.session_book import SessionBook, SessionInfo
+from holdfast.tui.processes.rows import AGENTS
+from holdfast.tui.processes.view import ProcessesView
+from holdfast.tui.sessions.book import SessionBook, SessionInfo
 from holdfast.tui.states import NEEDS_USER, is_recent_failure, state_of
 
 if TYPE_CHECKING:
     from holdfast.tui.app import HoldfastApp
-    from holdfast.tui.session_view import SessionView
+    from holdfast.tui.sessions.view import SessionView
 
 SESSION_KEYS = "enter send · ^J line · ^C interrupt · tab focus · ^O sessions · ^K commands"
 #: A session without anything that runs has a tab for this long after its last step.
@@ -169,7 +169,7 @@ class SessionTabs:
         await self._show([keys[(at + by) % len(keys)]])
 
     async def _show(self, keys: list[str]) -> None:
-        from holdfast.tui.session_view import SessionView  # not needed for the first frame
+        from holdfast.tui.sessions.view import SessionView  # not needed for the first frame
 
         base = self._app.screen_stack[0]
         holder = base.query_one("#views")

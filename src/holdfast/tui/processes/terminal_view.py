@@ -15,8 +15,8 @@ from holdfast.client.aio import AsyncClient
 from holdfast.client.screen import Screen as TerminalScreen
 from holdfast.errors import HoldfastError, NotNow, StdinFull
 from holdfast.tui import paint
-from holdfast.tui.ansi_lines import coloured
-from holdfast.tui.terminal_keys import bytes_of
+from holdfast.tui.processes.ansi_lines import coloured
+from holdfast.tui.processes.terminal_keys import bytes_of
 
 LEAVE = "ctrl+right_square_bracket"
 _FRAME = 0.03
