@@ -27,8 +27,8 @@ from holdfast.places.base import (
     Refused,
 )
 from holdfast.places.keeper_link import Note
-from holdfast.places.relay import process_fields
-from holdfast.places.relay_link import RelayLink, RelayPeer, RelayProcess
+from holdfast.places.relay.link import RelayLink, RelayPeer, RelayProcess
+from holdfast.places.relay.program import process_fields
 from holdfast.places.sampler import Target, UsageSampler
 from holdfast_keeper.protocol import Message
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from holdfast.model.units import parse_size
-from holdfast.places.options import Rule, a_flag, a_number, a_text, a_time, a_whole_number, variables
+from holdfast.places.backends.options import Rule, a_flag, a_number, a_text, a_time, a_whole_number, variables
 
 DEFAULT_IMAGE = "docker.io/nikolaik/python-nodejs:python3.11-nodejs20"
 DEFAULT_IDLE = 3600.0

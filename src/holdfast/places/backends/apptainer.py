@@ -24,7 +24,7 @@ from typing import Any
 
 from holdfast.machine import proc
 from holdfast.places.backend import Options, PlaceSpec, Sandbox, Site
-from holdfast.places.container import (
+from holdfast.places.backends.container import (
     DEFAULT_PATH,
     PLACE,
     RUNTIMES,
@@ -33,9 +33,9 @@ from holdfast.places.container import (
     container_name,
     mount,
 )
-from holdfast.places.container_options import APPTAINER_RULES
-from holdfast.places.engine import PULL_BUDGET, Container, Engine, EngineFailed, printable
-from holdfast.places.options import check_options
+from holdfast.places.backends.container_options import APPTAINER_RULES
+from holdfast.places.backends.engine import PULL_BUDGET, Container, Engine, EngineFailed, printable
+from holdfast.places.backends.options import check_options
 from holdfast_keeper.protocol import Message
 
 #: The names of the program, in the order in which they are looked for.

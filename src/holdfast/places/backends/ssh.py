@@ -21,12 +21,12 @@ from typing import Any, NamedTuple
 from holdfast import files
 from holdfast.errors import BadValue
 from holdfast.places.backend import Backend, BackendState, Options, PlaceSpec, Site
+from holdfast.places.backends.host_shell import HostShell, ShellEnded, StepFailed
+from holdfast.places.backends.options import Rule, a_file, a_text, a_whole_number, check_options
 from holdfast.places.base import end_program, start_program
 from holdfast.places.carry import archive, make_runtime, make_sources
-from holdfast.places.host_shell import HostShell, ShellEnded, StepFailed
 from holdfast.places.mirrored import MirroredPlace
-from holdfast.places.options import Rule, a_file, a_text, a_whole_number, check_options
-from holdfast.places.relay_link import RelayPeer, RelayProcess, start_relay
+from holdfast.places.relay.link import RelayPeer, RelayProcess, start_relay
 
 #: Until a command on the host has ended, and until everything was copied there.
 _COMMAND_BUDGET = 40.0

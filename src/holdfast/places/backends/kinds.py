@@ -15,10 +15,10 @@ if TYPE_CHECKING:
 GROUP = "holdfast.backends"
 
 BUILT_IN = {
-    "podman": "holdfast.places.container:PodmanBackend",
-    "docker": "holdfast.places.container:DockerBackend",
-    "apptainer": "holdfast.places.apptainer:ApptainerBackend",
-    "ssh": "holdfast.places.ssh:SshBackend",
+    "podman": "holdfast.places.backends.container:PodmanBackend",
+    "docker": "holdfast.places.backends.container:DockerBackend",
+    "apptainer": "holdfast.places.backends.apptainer:ApptainerBackend",
+    "ssh": "holdfast.places.backends.ssh:SshBackend",
     "modal": "holdfast.places.clouds.modal:ModalBackend",
     "daytona": "holdfast.places.clouds.daytona:DaytonaBackend",
     "e2b": "holdfast.places.clouds.e2b:E2bBackend",

@@ -24,13 +24,13 @@ from typing import Any, ClassVar
 from holdfast import files
 from holdfast.machine import proc
 from holdfast.places.backend import Backend, BackendState, Options, PlaceSpec, Sandbox, Site
+from holdfast.places.backends.container_options import CONTAINER_RULES
+from holdfast.places.backends.engine import INSTANCE_LABEL, PLACE_LABEL, PULL_BUDGET, Container, Engine, EngineFailed
+from holdfast.places.backends.options import check_options
 from holdfast.places.base import PlaceGone, start_program
 from holdfast.places.carry import make_runtime
-from holdfast.places.container_options import CONTAINER_RULES
-from holdfast.places.engine import INSTANCE_LABEL, PLACE_LABEL, PULL_BUDGET, Container, Engine, EngineFailed
 from holdfast.places.local import CONTROL, FD_STORE, connect_socket
-from holdfast.places.options import check_options
-from holdfast.places.relay_link import RelayProcess, start_relay
+from holdfast.places.relay.link import RelayProcess, start_relay
 from holdfast.places.remote import RemotePlace
 from holdfast_keeper.protocol import Message
 

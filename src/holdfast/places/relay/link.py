@@ -21,7 +21,7 @@ from holdfast.errors import BadValue, HoldfastError, Unreachable, from_wire
 from holdfast.light_json import dump_bytes, load_bytes
 from holdfast.places.base import PlaceGone, Refused, end_program
 from holdfast.places.keeper_link import Note
-from holdfast.places.relay import MARK, RELAY_VERSION
+from holdfast.places.relay.program import MARK, RELAY_VERSION
 from holdfast_keeper import protocol
 from holdfast_keeper.protocol import Message
 

@@ -13,7 +13,7 @@ import re
 import shlex
 
 from holdfast.places.base import end_program
-from holdfast.places.relay_link import RelayProcess
+from holdfast.places.relay.link import RelayProcess
 
 #: A step is answered by what it prints between these two; the second has its exit code.
 _BEGIN = b"\0holdfast-host\0"

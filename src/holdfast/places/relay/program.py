@@ -32,7 +32,7 @@ from holdfast.model.process import HeldProcess, Meta, ProcessId
 from holdfast.places.base import PortWatch, Refused
 from holdfast.places.carried import remove_unused
 from holdfast.places.local import CONTROL, LocalPlace, connect_socket
-from holdfast.places.mirror_source import Ends, RelayOutput
+from holdfast.places.relay.mirror_source import Ends, RelayOutput
 from holdfast.places.sampler import UsageSampler
 from holdfast.title import set_title
 from holdfast.version import VERSION
