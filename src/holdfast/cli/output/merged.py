@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import sys
 
-from holdfast.cli import colours, console, grep
+from holdfast.cli import colours, console
 from holdfast.cli.outcomes import end_line
-from holdfast.cli.prefixes import Prefixes
+from holdfast.cli.output import grep
+from holdfast.cli.output.prefixes import Prefixes
 from holdfast.client.link import Output
 from holdfast.client.page import whole_line
 from holdfast.client.process import Process

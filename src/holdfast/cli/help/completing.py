@@ -135,7 +135,7 @@ class _Reader:
         return _words(current, [(option.names[-1], option.help) for option in left])
 
     def _value(self, option: Option, current: str, prefix: str = "") -> list[str]:
-        from holdfast.cli import candidates
+        from holdfast.cli.help import candidates
 
         if option.choices:
             return _words(current, [(choice, "") for choice in option.choices], prefix)
@@ -143,7 +143,7 @@ class _Reader:
         return [found] if isinstance(found, str) else _words(current, found, prefix)
 
     def _position(self, current: str) -> list[str]:
-        from holdfast.cli import candidates
+        from holdfast.cli.help import candidates
 
         if "all" in self._given and self._verb.name in _OF_IDS_OR_ALL:
             return ["words"]

@@ -9,8 +9,8 @@ import time
 
 from holdfast.cli import console
 from holdfast.cli.outcomes import end_line, exit_status
-from holdfast.cli.prefixes import Prefixes
-from holdfast.cli.signals import SIGINT, SIGTERM
+from holdfast.cli.output.prefixes import Prefixes
+from holdfast.cli.terminal.signals import SIGINT, SIGTERM
 from holdfast.cli.verbs.up import say_failures
 from holdfast.client.process import Process
 from holdfast.client.reading import Cursor, FollowedOutput, Reading

@@ -9,7 +9,7 @@ import time
 from holdfast.cli import closed_terminals, console
 from holdfast.cli.closed_terminals import way_back
 from holdfast.cli.outcomes import end_line, exit_status
-from holdfast.cli.signals import SIGCONT, SIGHUP, SIGINT, SIGQUIT, SIGTERM, Signals, is_default
+from holdfast.cli.terminal.signals import SIGCONT, SIGHUP, SIGINT, SIGQUIT, SIGTERM, Signals, is_default
 from holdfast.client.interactive import InteractiveReading
 
 TYPE_CHECKING = False

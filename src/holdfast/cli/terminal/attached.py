@@ -11,7 +11,7 @@ import tty
 
 from holdfast.cli import closed_terminals, console
 from holdfast.cli.outcomes import end_line, exit_status
-from holdfast.cli.signals import SIGHUP, SIGINT, SIGTERM, SIGWINCH, Signals
+from holdfast.cli.terminal.signals import SIGHUP, SIGINT, SIGTERM, SIGWINCH, Signals
 from holdfast.client.interactive import InteractiveReading
 from holdfast.errors import BadValue, NoTerminal, NotNow, Unreachable
 from holdfast.model.units import LARGEST_WINDOW

@@ -14,7 +14,7 @@ from holdfast import session_log
 from holdfast.agent import conversation
 from holdfast.agent.front import AgentFront, new_input
 from holdfast.cli import colours, console
-from holdfast.cli.agent_output import AgentOutput, Mode
+from holdfast.cli.terminal.agent_output import AgentOutput, Mode
 from holdfast.client.aio import AsyncClient, aconnect
 from holdfast.client.approval import Approval
 from holdfast.errors import BadValue, HoldfastError, NotFound, NotNow

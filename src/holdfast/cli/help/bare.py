@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import sys
 
-from holdfast.cli import console, help
+from holdfast.cli import console
+from holdfast.cli.help import usage
 from holdfast.client import launch
 from holdfast.errors import HoldfastError
 from holdfast.paths import find_paths
@@ -27,7 +28,7 @@ def run() -> int:
         _show_running()
     except HoldfastError as error:
         console.say_error(error)
-    verbs = help.pairs_text([(f"  holdfast {words}", does) for words, does in _VERBS], help.page_width())
+    verbs = usage.pairs_text([(f"  holdfast {words}", does) for words, does in _VERBS], usage.page_width())
     sys.stdout.write(f"\n{verbs}\n\n{_MORE}\n")
     return 0
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 
-from holdfast.cli import help
+from holdfast.cli.help import usage
 from holdfast.cli.options import load
 from holdfast.cli.verbs import VERBS
 from holdfast.version import VERSION
@@ -53,7 +53,7 @@ def _verb_page(verb: Verb) -> str:
 def _overview() -> str:
     """The overview of the help, with its own line breaks."""
     parts, title, body = [_head("holdfast")], "", list[str]()
-    for line in [*help.overview("holdfast docs [TOPIC]", help.USUAL_WIDTH).split("\n"), "END"]:
+    for line in [*usage.overview("holdfast docs [TOPIC]", usage.USUAL_WIDTH).split("\n"), "END"]:
         if line and not line.startswith(" "):
             if title:
                 parts.append(_section(title, [_name(body)] if title == "NAME" else _lines(body)))
