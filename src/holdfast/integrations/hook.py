@@ -22,7 +22,7 @@ from holdfast.paths import find_paths
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from holdfast.client.notification import Notification
+    from holdfast.client.results.notification import Notification
     from holdfast.client.sync import Client
     from holdfast.integrations.hosts import Host
     from holdfast.wire.frames import Message

@@ -15,8 +15,8 @@ from textual.content import Content
 from textual.screen import Screen
 from textual.widgets import Static
 
-from holdfast.client.approval import Approval
-from holdfast.client.notification import Notification
+from holdfast.client.results.approval import Approval
+from holdfast.client.results.notification import Notification
 from holdfast.errors import HoldfastError
 from holdfast.model.units import age_text
 from holdfast.tui import paint

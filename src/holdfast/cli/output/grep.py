@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from holdfast.cli.options import Given
     from holdfast.client.calls import SearchOptions
-    from holdfast.client.search import Found, Match
+    from holdfast.client.results.search import Found, Match
     from holdfast.client.sync import Client
 
 OPTIONS = [

@@ -9,8 +9,8 @@ from holdfast.cli.outcomes import end_line
 from holdfast.cli.output import grep
 from holdfast.cli.output.prefixes import Prefixes
 from holdfast.client.link import Output
-from holdfast.client.page import whole_line
 from holdfast.client.process import Process
+from holdfast.client.results.page import whole_line
 from holdfast.errors import BadValue, NotFound
 from holdfast.model.text import TextView, with_resets
 from holdfast.model.units import moment_text
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from holdfast.cli.options import Given
     from holdfast.client.reading import Followed
-    from holdfast.client.search import Match
+    from holdfast.client.results.search import Match
     from holdfast.client.sync import Client
     from holdfast.wire.frames import Message
 

@@ -16,7 +16,7 @@ from holdfast.agent.front import AgentFront, new_input
 from holdfast.cli import colours, console
 from holdfast.cli.terminal.agent_output import AgentOutput, Mode
 from holdfast.client.aio import AsyncClient, aconnect
-from holdfast.client.approval import Approval
+from holdfast.client.results.approval import Approval
 from holdfast.errors import BadValue, HoldfastError, NotFound, NotNow
 
 if TYPE_CHECKING:

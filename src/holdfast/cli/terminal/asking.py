@@ -16,8 +16,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from holdfast.client.approval import Approval
     from holdfast.client.reading import Reading
+    from holdfast.client.results.approval import Approval
     from holdfast.client.sync import Client
 
 #: The answers that approve, and their scope.

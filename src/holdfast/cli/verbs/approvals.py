@@ -12,7 +12,7 @@ from holdfast.errors import BadValue
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from holdfast.cli.options import Given
-    from holdfast.client.approval import Approval
+    from holdfast.client.results.approval import Approval
     from holdfast.client.sync import Client
 
 VERB = Verb(

@@ -15,7 +15,7 @@ from holdfast.model.units import age_text, parse_seconds
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from holdfast.cli.options import Given
-    from holdfast.client.notification import Notification
+    from holdfast.client.results.notification import Notification
     from holdfast.client.sync import Client
 
 VERB = Verb(

@@ -9,8 +9,8 @@ from holdfast.cli import chosen, colours, console
 from holdfast.cli.options import JSON, Option, Verb, count
 from holdfast.cli.output import grep
 from holdfast.cli.output.pieces import JsonPieces, RawPieces, TextPieces
-from holdfast.client.page import line_start, whole_line
 from holdfast.client.reading import Cursor, FollowedOutput, Reading
+from holdfast.client.results.page import line_start, whole_line
 from holdfast.client.sync import connect
 from holdfast.errors import BadValue
 from holdfast.model.units import parse_seconds, parse_size

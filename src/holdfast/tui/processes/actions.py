@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from holdfast.client.approval import Approval
 from holdfast.client.process import Process
+from holdfast.client.results.approval import Approval
 from holdfast.errors import HoldfastError
 from holdfast.tui.widgets.dialogs import ApprovalDialog, ConfirmDialog, Decision, LineDialog
 

@@ -16,7 +16,7 @@ from textual.binding import Binding, BindingType
 from textual.message import Message
 
 from holdfast.client.aio import AsyncClient
-from holdfast.client.search import Match
+from holdfast.client.results.search import Match
 from holdfast.errors import HoldfastError
 from holdfast.model.units import size_text
 from holdfast.tui import paint

@@ -12,7 +12,7 @@ from textual.strip import Strip
 from textual.widget import Widget
 
 from holdfast.client.aio import AsyncClient
-from holdfast.client.screen import Screen as TerminalScreen
+from holdfast.client.results.screen import Screen as TerminalScreen
 from holdfast.errors import HoldfastError, NotNow, StdinFull
 from holdfast.tui import paint
 from holdfast.tui.processes.ansi_lines import coloured

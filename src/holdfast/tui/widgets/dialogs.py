@@ -12,7 +12,7 @@ from textual.content import Content
 from textual.screen import ModalScreen
 from textual.widgets import Input, Static
 
-from holdfast.client.approval import Approval
+from holdfast.client.results.approval import Approval
 from holdfast.tui import paint
 from holdfast.tui.widgets.text_boxes import LineBox
 

@@ -1,4 +1,4 @@
-"""The same as `http_link` for asyncio, with the interface of `aio_link.AsyncLink`."""
+"""The same as `link.py` for asyncio, with the interface of `client.aio_link.AsyncLink`."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from holdfast.client.aio_link import AsyncLink
-from holdfast.client.http_exchange import HttpExchange, check_listener
-from holdfast.client.http_link import RECONNECT_TIMEOUT, unreachable
+from holdfast.client.http.exchange import HttpExchange, check_listener
+from holdfast.client.http.link import RECONNECT_TIMEOUT, unreachable
 from holdfast.client.link import LinkCut, Want
 from holdfast.errors import HoldfastError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from holdfast.client.http_exchange import HttpAddress
+    from holdfast.client.http.exchange import HttpAddress
     from holdfast.client.link import Answer
     from holdfast.wire.frames import Message
 

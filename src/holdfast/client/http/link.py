@@ -6,13 +6,13 @@ import select
 import socket
 import time
 
-from holdfast.client.http_exchange import HttpExchange, check_listener
+from holdfast.client.http.exchange import HttpExchange, check_listener
 from holdfast.client.link import Link, LinkCut, Want
 from holdfast.errors import Unreachable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from holdfast.client.http_exchange import HttpAddress
+    from holdfast.client.http.exchange import HttpAddress
     from holdfast.client.link import Answer
     from holdfast.wire.frames import Message
 

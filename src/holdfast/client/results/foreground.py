@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from holdfast.client import calls
 from holdfast.client.calls import Ask
 from holdfast.client.link import MAX_CUTS, LinkCut
-from holdfast.client.notification import Notification
 from holdfast.client.process import Process
+from holdfast.client.results.notification import Notification
 from holdfast.errors import Unsupported
 
 if TYPE_CHECKING:

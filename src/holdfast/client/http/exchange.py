@@ -7,7 +7,7 @@ from base64 import b64decode
 from urllib.parse import quote, urlencode
 
 from holdfast import light_json
-from holdfast.client.http_parser import EventParser, InvalidHttp, ResponseParser
+from holdfast.client.http.parser import EventParser, InvalidHttp, ResponseParser
 from holdfast.client.link import Done, Failed, LinkCut, Output, refusal
 from holdfast.errors import BadValue, Denied, HoldfastError, Unsupported, from_wire
 from holdfast.model.addresses import is_loopback
