@@ -17,7 +17,7 @@ from holdfast.client.link import DaemonStopped, connect_again
 from holdfast.client.sync import connect
 from holdfast.errors import HoldfastError
 from holdfast.integrations import hosts
-from holdfast.model import notice_texts
+from holdfast.model.notices import notice_texts
 from holdfast.paths import find_paths
 
 TYPE_CHECKING = False

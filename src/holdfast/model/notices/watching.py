@@ -22,8 +22,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Literal, TypeAlias
 
-from holdfast.model import lenient
-from holdfast.model.matches import Held, WatchMatch, joined, that_fit
+from holdfast.model.notices import lenient
+from holdfast.model.notices.matches import Held, WatchMatch, joined, that_fit
 from holdfast.records import Struct, asdict, field, replace
 
 __all__ = [

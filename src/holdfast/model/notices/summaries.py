@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Literal, NamedTuple
 
-from holdfast.model.sinks import is_failure
+from holdfast.model.notices.sinks import is_failure
 
 Level = Literal["info", "success", "warning", "failure"]
 Data = dict[str, Any]

@@ -18,8 +18,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, TypeAlias
 
-from holdfast.model import lenient
-from holdfast.model.matches import Held, WatchMatch, joined
+from holdfast.model.notices import lenient
+from holdfast.model.notices.matches import Held, WatchMatch, joined
 from holdfast.records import Struct, asdict, field, replace
 
 #: Characters kept of a line that is held back: there may be one for each process.

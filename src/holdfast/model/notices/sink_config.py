@@ -7,8 +7,18 @@ from collections.abc import Mapping
 from typing import Any
 
 from holdfast.errors import BadValue
+from holdfast.model.notices.sinks import (
+    DEFAULT_KINDS,
+    DEFAULT_TRIES,
+    KINDS,
+    OUTCOMES,
+    Outcomes,
+    Quiet,
+    Secret,
+    Sink,
+    Way,
+)
 from holdfast.model.process import is_name
-from holdfast.model.sinks import DEFAULT_KINDS, DEFAULT_TRIES, KINDS, OUTCOMES, Outcomes, Quiet, Secret, Sink, Way
 
 MOST_SINKS = 100
 _MOST_PATTERNS = 1000

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from holdfast.model import breaker
-from holdfast.model.matches import Held, in_a_row, joined
-from holdfast.model.watching import Disabled, MatchDigest, Notified
+from holdfast.model.notices import breaker
+from holdfast.model.notices.matches import Held, in_a_row, joined
+from holdfast.model.notices.watching import Disabled, MatchDigest, Notified
 
 #: The digest of a release shows lines of this many processes, and only counts of the others.
 MOST_SHOWN = 100

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from holdfast.model import lenient
+from holdfast.model.notices import lenient
 from holdfast.records import Struct, field
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
 
-from holdfast.model import lenient
+from holdfast.model.notices import lenient
 from holdfast.records import Struct, replace
 
 #: The most that one notification shows.

@@ -13,9 +13,9 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from holdfast.model import lenient
+from holdfast.model.notices import lenient
+from holdfast.model.notices.untrusted_text import beginning, block, line, tail
 from holdfast.model.units import age_text, duration_text
-from holdfast.model.untrusted_text import beginning, block, line, tail
 
 
 def how_it_ended(data: Mapping[str, Any]) -> str:
