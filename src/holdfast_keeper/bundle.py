@@ -112,8 +112,11 @@ def _past_runs(directory: str) -> list[int]:
     return sorted(int(name) for name in names if name.isdigit())
 
 
+_dumps = json.JSONEncoder(separators=(",", ":")).encode
+
+
 def encode_slot(value: Slot) -> bytes:
-    line = json.dumps(value, separators=(",", ":")).encode()
+    line = _dumps(value).encode()
     if len(line) >= SLOT_SIZE:
         raise ValueError(f"a slot holds {SLOT_SIZE - 1} bytes, this needs {len(line)}")
     return line + b"\n" + b" " * (SLOT_SIZE - len(line) - 1)

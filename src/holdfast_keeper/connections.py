@@ -396,5 +396,9 @@ def receive_datagram(sock: socket.socket) -> tuple[dict[str, Any], list[int]] | 
 
 def receive_raw(sock: socket.socket) -> tuple[bytes, list[int]]:
     """A datagram and its descriptors, not inheritable: recv_fds would leave them inheritable."""
-    data, control, _, _ = sock.recvmsg(_HEADER_SIZE, _CONTROL_SIZE, socket.MSG_CMSG_CLOEXEC)
+    try:
+        data, control, _, _ = sock.recvmsg(_HEADER_SIZE, _CONTROL_SIZE, socket.MSG_CMSG_CLOEXEC)
+    except ConnectionResetError:
+        # The peer closed it with something unread. The kernel says that once, and before what the peer sent.
+        data, control, _, _ = sock.recvmsg(_HEADER_SIZE, _CONTROL_SIZE, socket.MSG_CMSG_CLOEXEC)
     return data, [fd for _, _, rights in control for fd in array("i", rights[: len(rights) // 4 * 4])]

@@ -264,7 +264,7 @@ class Exits:
         self._unreaped[command.born["pid"]] = command
         if "pidfd" in command.fds:
             # Before its output, which is drained then: the end of both is often seen in the same round.
-            exited = self._keeper.guarded(command, lambda _: self._exited(command))
+            exited = self._keeper.guarded(command, lambda _: self._record_exit(command, _STATUS_TRIES))
             self._loop.watch(command.fds["pidfd"], READ, exited, is_first=True)
         else:
             self._loop.after(OFFER_TIME, self._keeper.guarded(command, lambda: self._record_exit(command, tries=1)))
@@ -272,20 +272,30 @@ class Exits:
     def record_if_dead(self, command: HeldCommand) -> None:
         """After a failed attempt: record the exit if the kernel knows it by now."""
         if command.exit is None and "pidfd" in command.fds and _learn_status(command) is not None:
-            self._exited(command)
+            self._record_exit(command, _STATUS_TRIES)
+
+    def record_if_reported(self, command: HeldCommand) -> bool:
+        """Record its exit if the kernel reports it already, and the event is still to come. Whether it was recorded."""
+        pidfd = command.fds.get("pidfd")
+        if pidfd is None or command.exit is not None or (seen := kernel.dead_child(pidfd)) is None:
+            return False
+        self._record_exit(command, _STATUS_TRIES, seen)
+        return command.exit is not None
 
     def listen_for_children(self) -> None:
-        wake, wakeup = os.pipe()
-        for fd in (wake, wakeup):
-            os.set_blocking(fd, False)
-        signal.set_wakeup_fd(wakeup, warn_on_full_buffer=False)
+        ended = self._children = kernel.block_signal(signal.SIGCHLD)
 
         def ready(events: int) -> None:
-            os.read(wake, 4096)
+            os.read(ended, 4096)
             self._children_ended()
 
-        self._loop.watch(wake, READ, ready)
+        self._loop.watch(ended, READ, ready)
         self._children_ended()
+
+    def close(self) -> None:
+        """Signals of children interrupt again."""
+        os.close(self._children)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, (signal.SIGCHLD,))
 
     def archive_ended(self, *ids: str) -> None:
         """Archive the bundles of commands that have ended, all or these: at once, because a request needs it."""
@@ -319,20 +329,16 @@ class Exits:
             keeper.sweep_groups_later()
         keeper.exit_if_done()
 
-    def _exited(self, command: HeldCommand) -> None:
-        self._loop.unwatch(command.fds["pidfd"])
-        self._record_exit(command, _STATUS_TRIES)
-
-    def _record_exit(self, command: HeldCommand, tries: int) -> None:
+    def _record_exit(self, command: HeldCommand, tries: int, seen: kernel.DeadChild | None = None) -> None:
         keeper = self._keeper
         if not keeper.is_current(command) or command.exit is not None:
             return
         if keeper.awaits_offer(command):  # its last output may be in a terminal that is about to be offered
-            self._loop.after(_STATUS_PAUSE, keeper.guarded(command, lambda: self._record_exit(command, tries)))
+            self._try_again(command, tries)
             return
-        status = _learn_status(command)
+        status = _learn_status(command, seen)
         if status is None and tries > 1:
-            self._loop.after(_STATUS_PAUSE, keeper.guarded(command, lambda: self._record_exit(command, tries - 1)))
+            self._try_again(command, tries - 1)
             return
         failpoints.reach("exit-learned")
         _record(command, status, keeper.starter.forks.peak_before_exec)
@@ -341,6 +347,7 @@ class Exits:
         command.is_complete_known = command.is_complete
         keeper.publish({"fact": "ended", "id": command.id, "report": command.report()})
         failpoints.reach("exit-published")
+        self._unwatch(command)
         self._unreaped.pop(command.born["pid"], None)
         _reap(command)
         failpoints.reach("exit-reaped")
@@ -349,6 +356,14 @@ class Exits:
         if not self._ended:
             self._loop.after(_ARCHIVE_DELAY, self.archive_ended)
         self._ended[command.id] = command
+
+    def _try_again(self, command: HeldCommand, tries: int) -> None:
+        self._unwatch(command)
+        self._loop.after(_STATUS_PAUSE, self._keeper.guarded(command, lambda: self._record_exit(command, tries)))
+
+    def _unwatch(self, command: HeldCommand) -> None:
+        if "pidfd" in command.fds:
+            self._loop.unwatch(command.fds["pidfd"])
 
     def _children_ended(self) -> None:
         """Record the exits of commands; reap other descendants, which became our children, without a record."""
@@ -365,7 +380,7 @@ class Exits:
             if command is None:
                 os.waitpid(seen.si_pid, 0)
                 continue
-            self._keeper.guarded(command, lambda _, ended=command: self._exited(ended))(0)
+            self._keeper.guarded(command, lambda ended=command: self._record_exit(ended, _STATUS_TRIES))()
             if seen.si_pid in self._unreaped:
                 return  # its exit could not be recorded yet: it must stay a zombie
 
@@ -374,32 +389,25 @@ class ExitStatus(NamedTuple):
     value: int
     """As wait(2) encodes it."""
     witness: str
+    peak: int | None = None
+    """As `DeadChild.peak`."""
 
 
-def _learn_status(command: HeldCommand) -> ExitStatus | None:
-    """The exit status of a command that has ended; None when no source knows it. Does not reap it."""
+def _learn_status(command: HeldCommand, seen: kernel.DeadChild | None = None) -> ExitStatus | None:
+    """The exit status of a command that has ended; None when no source knows it. Does not reap it: while it is a
+    zombie, a successor can still learn its status. `seen`: what the kernel has just said of it.
+    """
     pidfd = command.fds.get("pidfd")
     if pidfd is not None:
-        seen = _as_parent(pidfd) or _as_reaped(pidfd) or _as_zombie(command)
-        if seen is not None:
-            return seen
+        if (seen := seen or kernel.dead_child(pidfd)) is not None:
+            return ExitStatus(seen.status, "parent", seen.peak)
+        status = _as_reaped(pidfd) or _as_zombie(command)
+        if status is not None:
+            return status
     state = bundle.read_state(command.directory)
     if state is not None and state.witness is not None:
         return ExitStatus(int(state.witness["status"]), "anchor")
     return None
-
-
-def _as_parent(pidfd: int) -> ExitStatus | None:
-    # WNOWAIT: it stays a zombie until the record is written, so that a successor can still learn its status.
-    try:
-        seen = os.waitid(os.P_PIDFD, pidfd, os.WEXITED | os.WNOHANG | os.WNOWAIT)
-    except ChildProcessError:
-        return None
-    if seen is None:
-        return None
-    if seen.si_code == os.CLD_EXITED:
-        return ExitStatus(seen.si_status << 8, "parent")
-    return ExitStatus(seen.si_status | (0x80 if seen.si_code == os.CLD_DUMPED else 0), "parent")
 
 
 def _as_zombie(command: HeldCommand) -> ExitStatus | None:
@@ -417,24 +425,21 @@ def _as_reaped(pidfd: int) -> ExitStatus | None:
 def _record(command: HeldCommand, status: ExitStatus | None, peak_before_exec: int) -> None:
     """Drain the output, then record the exit. Afterwards it may be published, and the zombie reaped."""
     ends = {name: pump.drain() for name, pump in command.pumps.items()}
-    members = [member for member in command.tree.members() if member != command.tree.leader]
+    tree = command.tree
+    members = [member for member in tree.members() if member != tree.leader]
     exit_ = _exit_slot(status, ends, [[*member] for member in members])
-    command.record_exit({**exit_, **_usage(command, peak_before_exec)})
+    # The kernel's peak of a process outlives its exec: a small one is that of the fork.
+    peak = status.peak if status is not None and (status.peak or 0) > peak_before_exec else None
+    command.record_exit({**exit_, **_usage(command, peak)})
 
 
-def _usage(command: HeldCommand, peak_before_exec: int) -> Slot:
-    """Processor time and peak memory, as far as the kernel still knows, and whether it reached its memory limit."""
+def _usage(command: HeldCommand, peak: int | None) -> Slot:
+    """Processor time and peak memory, as far as the kernel still knows, and whether it reached its memory limit. `peak`
+    is that of its largest process.
+    """
     paths = command.born.get("limits", {})
-    peak = cgroups.peak_bytes(paths) or _peak(command, peak_before_exec)
-    used: Slot = {"cpu": cgroups.group_cpu(command.born["group"]), "peak": peak}
+    used: Slot = {"cpu": cgroups.group_cpu(command.born["group"]), "peak": cgroups.peak_bytes(paths) or peak}
     return {**used, "oom": True} if cgroups.oom_kills(paths) else used
-
-
-def _peak(command: HeldCommand, before_exec: int) -> int | None:
-    """The peak of the largest process of the command. The kernel's peak outlives the exec: a small one is unknown."""
-    pidfd = command.fds.get("pidfd")
-    peak = kernel.peak_of_dead(pidfd) if pidfd is not None else None
-    return peak if peak is not None and peak > before_exec else None
 
 
 def _reap(command: HeldCommand) -> None:

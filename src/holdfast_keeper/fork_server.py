@@ -318,7 +318,6 @@ def _live(request: ChildRequest, writer: int, file_limit: tuple[int, int]) -> No
     stage = "setup"
     answer: list[Any] = [os.getpid(), 0, False, stage, 0, 0]
     try:
-        signal.set_wakeup_fd(-1)
         kept = {writer, *request.fds.values(), *(holder.fileno() for holder in request.holders)}
         kept |= {request.terminal} if request.terminal is not None else set()
         close_all_but(kept)

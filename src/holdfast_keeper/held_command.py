@@ -281,13 +281,15 @@ class Streams:
             self._end_input(command)
 
     def _watch_output(self, command: HeldCommand, name: str) -> None:
-        ready = self._keeper.guarded(command, lambda _: self._output(command, name))
+        ready = self._keeper.guarded(command, lambda events: self._output(command, name, events))
         self._loop.watch(command.pumps[name].source, READ, ready)
 
-    def _output(self, command: HeldCommand, name: str) -> None:
+    def _output(self, command: HeldCommand, name: str, events: int = READ) -> None:
         pump = command.pumps[name]
         if not self._keeper.is_current(command) or pump.closed:
             return  # its descriptor numbers may be in use for something else by now
+        if not events & READ and pump.hung_up() and self._keeper.exits.record_if_reported(command):
+            return  # most commands close their output by their exit
         first = pump.log.first
         failpoints.reach("output-seen")
         try:

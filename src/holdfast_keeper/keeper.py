@@ -319,7 +319,7 @@ class Keeper:
         for holder in (self._anchor, *self._holders, *self._new_holders):
             holder.close()
         self.starter.dismiss()
-        signal.set_wakeup_fd(-1)
+        self.exits.close()
         self.loop.close()
         return store
 
@@ -393,7 +393,9 @@ class DaemonRestart:
         self._pause = min(self._pause * 2, _LONGEST_RESTART)
         self._keeper.loop.after(self._pause, self._look)
         try:
-            self._started = os.posix_spawn(argv[0], argv, os.environ, setsid=True, setsigdef=IGNORED_SIGNALS)
+            self._started = os.posix_spawn(
+                argv[0], argv, os.environ, setsid=True, setsigmask=(), setsigdef=IGNORED_SIGNALS
+            )
             self._started_at = time.monotonic()
         except OSError as failed:
             log.write(f"keeper: cannot start the daemon: {failed}")

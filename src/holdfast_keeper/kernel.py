@@ -36,8 +36,10 @@ _F_GETPIPE_SZ = 1032
 
 #: Python's own waitid does not return the resource usage.
 _SYS_WAITID = {"x86_64": 247, "aarch64": 95, "riscv64": 95}.get(os.uname().machine)
-_SIGINFO_SIZE, _RUSAGE_SIZE = 128, 144
-_MAXRSS_AT = 4 * struct.calcsize("l")
+_siginfo, _rusage = ctypes.create_string_buffer(128), ctypes.create_string_buffer(144)
+#: What `waitid` writes there: si_code, si_pid and si_status; ru_maxrss.
+_WAITED = struct.Struct("8xi4xi4xi")
+_MAXRSS = struct.Struct("32xl")
 
 _SYS_CLONE3 = 435
 _SYS_SCHED_SETATTR = {"x86_64": 314, "aarch64": 274, "riscv64": 274}.get(os.uname().machine)
@@ -102,17 +104,45 @@ def reaped_status(pidfd: int) -> int | None:
     return int(struct.unpack_from("i", info, _PIDFD_EXIT_CODE_AT)[0])
 
 
-def peak_of_dead(pidfd: int) -> int | None:
-    """Peak resident memory of a dead child of ours, or of a child that it waited for. Does not reap it."""
+class DeadChild(NamedTuple):
+    status: int
+    """As wait(2) encodes it."""
+    peak: int | None
+    """The peak of resident memory, its own or of a child that it waited for; None where it is not known."""
+
+
+def dead_child(pidfd: int) -> DeadChild | None:
+    """A child of ours that has ended, without reaping it; None where it is no child of ours, or lives."""
+    how, peak = os.WEXITED | os.WNOHANG | os.WNOWAIT, None
     if _SYS_WAITID is None:
-        return None
-    usage = bytearray(_RUSAGE_SIZE)
-    info = bytearray(_SIGINFO_SIZE)
-    how = os.WEXITED | os.WNOHANG | os.WNOWAIT
-    buffers = [(ctypes.c_char * len(buffer)).from_buffer(buffer) for buffer in (info, usage)]
-    if _libc.syscall(_SYS_WAITID, os.P_PIDFD, pidfd, buffers[0], how, buffers[1]) != 0:
-        return None
-    return int(struct.unpack_from("l", usage, _MAXRSS_AT)[0]) * 1024 or None
+        try:
+            seen = os.waitid(os.P_PIDFD, pidfd, how)
+        except ChildProcessError:
+            return None
+        if seen is None:
+            return None
+        code, status = seen.si_code, seen.si_status
+    else:
+        if _libc.syscall(_SYS_WAITID, os.P_PIDFD, pidfd, _siginfo, how, _rusage) != 0:
+            return None
+        code, pid, status = _WAITED.unpack_from(_siginfo)
+        if pid == 0:
+            return None
+        peak = _MAXRSS.unpack_from(_rusage)[0] * 1024 or None
+    if code == os.CLD_EXITED:
+        return DeadChild(status << 8, peak)
+    return DeadChild(status | (0x80 if code == os.CLD_DUMPED else 0), peak)
+
+
+def block_signal(number: int) -> int:
+    """A descriptor that is readable while this signal is pending. It is blocked, so that it interrupts nothing."""
+    signal.pthread_sigmask(signal.SIG_BLOCK, (number,))
+    mask = (1 << (number - 1)).to_bytes(128, "little")
+    fd = _libc.signalfd(-1, mask, os.O_NONBLOCK | os.O_CLOEXEC)
+    if fd < 0:
+        code = ctypes.get_errno()
+        raise OSError(code, os.strerror(code))
+    return int(fd)
 
 
 def waiting_bytes(fd: int) -> int:
@@ -128,7 +158,9 @@ def pipe_state(fd: int) -> tuple[bool, bool]:
     poll.register(fd, select.POLLIN)
     ready = poll.poll(0)
     events = ready[0][1] if ready else 0
-    return bool(events & select.POLLIN), bool(events & select.POLLHUP)
+    is_over = bool(events & select.POLLHUP)
+    # poll looks for input first and for writers afterwards: what was written in between is still there.
+    return bool(events & select.POLLIN) or (is_over and waiting_bytes(fd) > 0), is_over
 
 
 def grow_pipe(fd: int, size: int) -> int:

@@ -71,7 +71,7 @@ class PipePump:
     def move(self, budget: int = _BUDGET) -> None:
         """Move what is there, up to the budget. Raises OSError when the disk is full; nothing is lost then."""
         self._moved = 0
-        if self.log.is_untouched and not self._has_input():
+        if self.closed or (self.log.is_untouched and not self._has_input()):
             return  # no file for a command that writes nothing
         if budget > 0 and self.log.times.is_due() and kernel.waiting_bytes(self.source):
             self.log.note_arrival()
@@ -86,9 +86,14 @@ class PipePump:
             self._moved += count
             budget -= count
 
+    def hung_up(self) -> bool:
+        """No process can write to it any more: it is closed unless something is left. Whether it is closed."""
+        self.closed = kernel.waiting_bytes(self.source) == 0
+        return self.closed
+
     def drain(self) -> int:
         """Move what was written up to now and no more, however busy other writers are. Returns where that ends."""
-        if not self._has_input():
+        if self.closed or not self._has_input():
             return self.log.end
         try:
             self.move(kernel.waiting_bytes(self.source))
@@ -133,6 +138,10 @@ class TerminalPump:
         """0: a terminal buffers too little."""
         return 0.0
 
+    def hung_up(self) -> bool:
+        """False: only reading it tells whether something is left."""
+        return False
+
     def drain(self) -> int:
         """As PipePump.drain."""
         try:
@@ -175,6 +184,9 @@ class LostPump:
 
     def pause(self, now: float) -> float:
         return 0.0
+
+    def hung_up(self) -> bool:
+        return self.closed
 
     def drain(self) -> int:
         return self.log.end

@@ -161,7 +161,7 @@ def test_an_interrupt_ends_the_turn_not_the_agent(endpoint: Endpoint, talk: Conv
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL) as running:
         eventually(lambda: (tmp_path / "began").exists())
         running.send_signal(signal.SIGINT)
-        running.communicate(timeout=10)
+        running.communicate(timeout=60)
     assert running.returncode == 130
     assert out("agent", "--session", "A", "--quiet", "and now").strip() == "later"
 

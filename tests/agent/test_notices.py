@@ -69,13 +69,17 @@ def test_a_notice_never_stands_between_a_call_and_its_answer(
     assert len(talk.of("notice")) == 1
 
 
-def test_what_a_call_returned_is_not_notified_as_well(endpoint: Endpoint, talk: Conversation) -> None:
+def test_what_a_call_returned_is_not_notified_as_well(endpoint: Endpoint, talk: Conversation, tmp_path: Path) -> None:
     endpoint.script(
-        call("terminal", command="sleep 1", background=True, notify_on_complete=True),
+        _job(tmp_path / "go"),
         lambda body: call("process", action="wait", session_id=json.loads(texts_of(body)[-1])["session_id"]),
         Say("waited for it"),
     )
-    assert talk.say("wait for it") == "waited for it"
+    talk.send("wait for it")
+    eventually(lambda: len(talk.of("tool_start")) == 2)
+    (tmp_path / "go").touch()
+    talk.ended(1)
+    assert talk.of("assistant")[-1].content["text"] == "waited for it"
     never(lambda: talk.of("notice"), within=1.0)
 
 

@@ -60,4 +60,4 @@ def surface(answer: Answer = approve, shows: bool = True) -> Iterator[list[Appro
             yield heard
         finally:
             is_over.set()
-            thread.join(10)
+            thread.join(60)

@@ -37,7 +37,7 @@ def data_of(error: holdfast.HoldfastError) -> dict[str, Any]:
 def test_an_approved_command_runs(hf: Client) -> None:
     with surface() as heard:
         process = hf.run(RISKY, gate=True)
-    assert hf.wait(process.id, timeout=10).status == "ended"
+    assert hf.wait(process.id, timeout=60).status == "ended"
     assert heard[0].command == RISKY and heard[0].session == "agent" and heard[0].process == process.id
     assert [one.state for one in hf.approvals(all=True) if one.process == process.id] == ["approved"]
 
@@ -168,7 +168,7 @@ async def until(reading: AsyncReading[Approval], wanted: Callable[[Approval], bo
 
 def test_a_cancelled_start_of_the_async_client_withdraws_its_request(instance: Path, hf: Client) -> None:
     async def work() -> None:
-        async with asyncio.timeout(20), holdfast.aconnect(session="agent", strict=True) as agent:
+        async with asyncio.timeout(60), holdfast.aconnect(session="agent", strict=True) as agent:
             start = asyncio.ensure_future(agent.run(RISKY, gate=True))
             async with agent.follow_approvals() as reading:
                 shown = await until(reading, lambda one: one.fields["shown_at"] is not None)
@@ -202,7 +202,7 @@ def test_an_approver_who_leaves_is_waited_for_three_seconds(hf: Client) -> None:
 def test_the_async_client_answers_as_well(instance: Path, hf: Client) -> None:
     async def answer() -> None:
         async with (
-            asyncio.timeout(20),
+            asyncio.timeout(60),
             holdfast.aconnect(session="person") as person,
             person.follow_approvals() as reading,
         ):

@@ -61,13 +61,13 @@ def until_waiting(pid: int) -> None:
     seen: list[str | None] = []
 
     def is_restarting() -> bool:
-        seen.append(_waits_since(pid))
+        seen.append(waits_since(pid))
         return len(seen) >= 5 and seen[-1] is not None and len(set(seen[-5:])) == 1
 
     eventually(is_restarting, timeout=30.0, pause=0.02)
 
 
-def _waits_since(pid: int) -> str | None:
+def waits_since(pid: int) -> str | None:
     """A number that changes whenever it was awake; None while it does not wait."""
     try:
         lines = Path(f"/proc/{pid}/status").read_text().splitlines()

@@ -30,7 +30,7 @@ def with_client(work: Callable[[AsyncClient], Awaitable[None]]) -> None:
 def test_run_wait_and_logs(instance: Path) -> None:
     async def work(hf: AsyncClient) -> None:
         process = await hf.run("echo hi; exit 3")
-        assert (await hf.wait(process.id, timeout=10)).exit_code == 3
+        assert (await hf.wait(process.id, timeout=60)).exit_code == 3
         assert (await hf.logs(process.id)).text == "hi\n"
         assert [p.id for p in await hf.ps(all=True, session="aio")] == [process.id]
         assert (await hf.inspect(process)).reason == "exited"
@@ -69,7 +69,7 @@ def test_many_calls_share_one_connection(instance: Path) -> None:
 def test_what_a_terminal_shows(instance: Path) -> None:
     async def work(hf: AsyncClient) -> None:
         process = await hf.run("printf 'one\\n\\033[32mtwo\\033[0m'", pty=True, size=(40, 5))
-        await hf.wait(process.id, timeout=10)
+        await hf.wait(process.id, timeout=60)
         screen = await hf.screen(process)
         assert (screen.text, str(screen), screen.lines) == ("one\ntwo", "one\ntwo", ["one", "two", "", "", ""])
         assert (screen.row, screen.col, screen.cols, screen.rows) == (1, 3, 40, 5)
@@ -102,7 +102,7 @@ def test_input_signals_and_sizes(instance: Path) -> None:
                     break
         assert b"got this" in text
         await hf.kill(process.id, signal="KILL")
-        assert (await hf.wait(process.id, timeout=10)).signal == signal.SIGKILL
+        assert (await hf.wait(process.id, timeout=60)).signal == signal.SIGKILL
 
     with_client(work)
 

@@ -75,7 +75,7 @@ def test_a_wait_for_the_inbox_wakes_and_runs_out(hf: Client) -> None:
     thread = threading.Thread(target=lambda: found.extend(hf.inbox(wait=30)))
     thread.start()
     hf.send(process, "go")
-    thread.join(10)
+    thread.join(60)
     assert [one.process for one in found] == [process.id]
 
 
@@ -114,7 +114,7 @@ def test_a_log_consumes_when_it_shows_the_end(hf: Client) -> None:
 
 def test_a_log_of_what_runs_consumes_nothing(hf: Client) -> None:
     process = hf.run("echo one; read line", stdin=True)
-    hf.wait_for([process.id], until="output", after=0, timeout=10)
+    hf.wait_for([process.id], until="output", after=0, timeout=60)
     assert hf.logs(process, consume=True).text == "one\n"
     hf.send(process, "go")
     assert [one.process for one in hf.inbox(wait=20)] == [process.id]
@@ -147,17 +147,18 @@ def test_notices_come_as_they_happen(hf: Client) -> None:
     thread = threading.Thread(target=listen)
     thread.start()
     hf.send(process, "go")
-    thread.join(10)
+    thread.join(60)
     assert [(one.process, one.data["exit_code"]) for one in found] == [(process.id, 2)]
 
 
 def test_of_several_consumers_each_notice_goes_to_one(hf: Client, name: str) -> None:
     processes = {ended(hf, "true") for _ in range(6)}
+    eventually(lambda: len(told(hf)) == 6)
     found: list[str | None] = []
 
     def listen() -> None:
         with holdfast.connect(session=name) as client:
-            for notice in client.notices(timeout=0.3):
+            for notice in client.notices(timeout=1.0):
                 found.append(notice.process)
 
     threads = [threading.Thread(target=listen) for _ in range(3)]
@@ -182,7 +183,7 @@ def test_a_consumer_that_goes_leaves_its_notice_to_another(hf: Client, name: str
 def test_rename_transfer_digest_and_the_end_of_a_session(hf: Client, name: str) -> None:
     done = ended(hf, "true")
     live = hf.run("echo up; read line", stdin=True, parent_session=f"{name} parent")
-    hf.wait_for([live.id], until="output", after=0, timeout=10)
+    hf.wait_for([live.id], until="output", after=0, timeout=60)
     digest = hf.digest()
     assert live.id in digest["text"] and "up" in digest["text"]
     assert (digest["pending"], digest["processes"][0]["last_line"]) == (1, "up")

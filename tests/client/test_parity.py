@@ -24,7 +24,7 @@ def hf(instance: Path) -> Iterator[Client]:
 
 def written(client: Client, process: holdfast.Process, total: int) -> None:
     """Until it has written so much."""
-    assert not client.wait_for([process.id], until="output", after=total - 1, timeout=10).timed_out
+    assert not client.wait_for([process.id], until="output", after=total - 1, timeout=60).timed_out
 
 
 def test_every_option_of_a_start_is_taken(hf: Client) -> None:
@@ -67,9 +67,9 @@ def test_search(hf: Client) -> None:
 def test_wait_until_something_matches(hf: Client) -> None:
     process = hf.run("read line; echo Started $line", stdin=True)
     hf.send(process, "late")
-    waited = hf.wait_for([process.id], until="match", match="started", ignore_case=True, after=0, timeout=10)
+    waited = hf.wait_for([process.id], until="match", match="started", ignore_case=True, after=0, timeout=60)
     assert waited.matches[process.id].text == "Started late"
-    over = hf.wait_for([process.id], until="match", match="never", timeout=10)
+    over = hf.wait_for([process.id], until="match", match="never", timeout=60)
     assert (over.done, over.matches, over.timed_out) == ([process.id], {}, False)
 
 
@@ -78,12 +78,12 @@ def test_only_what_comes_from_now_on_matches(hf: Client) -> None:
     written(hf, process, 4)
     assert hf.wait_for([process.id], until="match", match="one", timeout=0.1).timed_out
     hf.send(process, "more")
-    assert not hf.wait_for([process.id], until="match", match="more", after=4, timeout=10).timed_out
+    assert not hf.wait_for([process.id], until="match", match="more", after=4, timeout=60).timed_out
 
 
 def test_wait_until_ready(hf: Client) -> None:
     process = hf.run("echo up; exec sleep 1000", ready_log="^up$")
-    assert hf.wait_for([process.id], until="ready", timeout=10).done == [process.id]
+    assert hf.wait_for([process.id], until="ready", timeout=60).done == [process.id]
     assert hf.inspect(process).ready is True
 
 
@@ -91,7 +91,7 @@ def test_look_returns_an_unchanged_process_once(hf: Client) -> None:
     process = hf.run("sleep 1000 & exec sleep 1000")
     written_once = hf.look(process)
     assert written_once is not None and written_once.seen
-    ended = hf.wait(hf.run("echo over"), timeout=10)
+    ended = hf.wait(hf.run("echo over"), timeout=60)
     seen = hf.look(ended)
     assert seen is not None and hf.look(ended, seen.seen) is None
     with_tree = hf.look(process, tree=True)
@@ -140,11 +140,11 @@ def test_the_async_client_as_well(instance: Path) -> None:
     async def work() -> None:
         async with asyncio.timeout(60), holdfast.aconnect(session="parity") as hf:
             process = await hf.run(COUNT, ready_log="line 5")
-            await hf.wait_for([process.id], until="ready", timeout=10)
+            await hf.wait_for([process.id], until="ready", timeout=60)
             assert [match.text for match in await hf.search(process, "line [12]")] == ["line 1", "line 2"]
             looked = await hf.look(process, tree=True)
             assert looked is not None and looked.seen and looked.tree
-            waited = await hf.wait_for([process.id], until="match", match="line 3", after=0, timeout=10)
+            waited = await hf.wait_for([process.id], until="match", match="line 3", after=0, timeout=60)
             assert process.id in waited.matches
             assert (await hf.restart(process)).restarts == 1
             assert (await hf.top(session="parity"))["processes"]

@@ -155,7 +155,7 @@ def test_requests_that_wait_do_not_start_it_and_go_on_after_its_next_start(
 def test_a_wait_whose_time_runs_out_says_that_the_daemon_was_stopped(home: Path, asked: list[str]) -> None:
     with holdfast.connect() as hf, ThreadPoolExecutor(1) as threads:
         process = hf.run("sleep 300")
-        ended = threads.submit(hf.wait, process.id, timeout=3)
+        ended = threads.submit(hf.wait, process.id, timeout=6)
         eventually(lambda: "wait" in asked)
         _stop(home)
         with pytest.raises(Unreachable, match="was stopped"):

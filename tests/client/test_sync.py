@@ -32,13 +32,13 @@ def daemon_pid(client: Client) -> int:
 
 def ready(client: Client, process: holdfast.Process) -> None:
     """Until it has written something."""
-    assert not client.wait_for([process.id], until="output", after=0, timeout=10).timed_out
+    assert not client.wait_for([process.id], until="output", after=0, timeout=60).timed_out
 
 
 def test_a_str_goes_through_the_shell_and_a_list_does_not(hf: Client) -> None:
     shell = hf.run("echo $((6 * 7)) | cat")
     plain = hf.run(["echo", "$((6 * 7))"])
-    assert [p.exit_code for p in hf.wait([shell.id, plain.id], timeout=10)] == [0, 0]
+    assert [p.exit_code for p in hf.wait([shell.id, plain.id], timeout=60)] == [0, 0]
     assert hf.logs(shell.id).text == "42\n"
     assert hf.logs(plain).text == "$((6 * 7))\n"
 
@@ -46,7 +46,7 @@ def test_a_str_goes_through_the_shell_and_a_list_does_not(hf: Client) -> None:
 def test_a_process_has_every_field_and_can_be_looked_at(hf: Client) -> None:
     process = hf.run("exit 3", name="looked-at", task="t1", env={"A": "1"}, log_cap="1M")
     assert process.session == "tests"
-    done = hf.wait("looked-at", timeout=10)
+    done = hf.wait("looked-at", timeout=60)
     assert (done.id, done.status, done.exit_code, done.reason) == (process.id, "ended", 3, "exited")
     assert (done.task, done.log_cap) == ("t1", 1 << 20)
     assert "exit 3" in repr(done)
@@ -65,7 +65,7 @@ def test_the_caller_s_world_is_handed_on(hf: Client, tmp_path: Path, monkeypatch
         process = hf.run("pwd; umask; echo $FROM_HERE $GRANTED $HOLDFAST_ID", env={"GRANTED": "too"})
     finally:
         os.umask(old)
-    hf.wait(process.id, timeout=10)
+    hf.wait(process.id, timeout=60)
     assert hf.logs(process.id).text.split() == [str(tmp_path), "0027", "yes", "too", process.id]
 
 
@@ -76,7 +76,7 @@ def test_a_deleted_directory_is_replaced_and_said(hf: Client, tmp_path: Path, mo
     gone.rmdir()
     process = hf.run("pwd")
     assert "directory is gone" in process.notes[0]
-    hf.wait(process.id, timeout=10)
+    hf.wait(process.id, timeout=60)
     assert hf.logs(process.id).text.strip() == os.path.expanduser("~")
     with pytest.raises(holdfast.HoldfastError, match="nowhere"):
         hf.run("pwd", cwd=tmp_path / "nowhere")
@@ -94,7 +94,7 @@ def test_a_wait_that_runs_out_is_no_error(hf: Client) -> None:
 
 def test_any_of_several(hf: Client) -> None:
     slow, quick = hf.run("sleep 60"), hf.run("exit 2")
-    waited = hf.wait_for([slow.id, quick.id], any=True, timeout=10)
+    waited = hf.wait_for([slow.id, quick.id], any=True, timeout=60)
     assert waited.done == [quick.id]
     assert [p.status for p in hf.wait([slow, quick], any=True)] == ["running", "ended"]
 
@@ -103,7 +103,7 @@ def test_wait_for_output(hf: Client) -> None:
     process = hf.run("read line; echo $line; sleep 60", stdin=True)
     assert hf.wait_for([process.id], until="output", timeout=0.2).timed_out
     hf.send(process.id, "hello")
-    waited = hf.wait_for([process.id], until="output", after=0, timeout=10)
+    waited = hf.wait_for([process.id], until="output", after=0, timeout=60)
     assert waited.done == [process.id]
     assert hf.logs(process.id).text == "hello\n"
 
@@ -124,7 +124,7 @@ def test_signals_by_name_and_number(hf: Client, name: str | int) -> None:
     ready(hf, process)
     (result,) = hf.kill(process.id, signal=name)
     assert (result.status, bool(result.sent)) in (("running", True), ("ended", True), ("ended", False))
-    assert hf.wait(process.id, timeout=10).exit_code == 9
+    assert hf.wait(process.id, timeout=60).exit_code == 9
 
 
 def test_send_counts_bytes_and_ends_the_input(hf: Client) -> None:
@@ -132,7 +132,7 @@ def test_send_counts_bytes_and_ends_the_input(hf: Client) -> None:
     assert hf.send(process.id, "größe")["written"] == 8
     assert hf.send(process.id, b"raw", enter=False)["accepted"] == 11
     hf.send(process.id, eof=True, enter=False)
-    assert hf.wait(process.id, timeout=10).exit_code == 0
+    assert hf.wait(process.id, timeout=60).exit_code == 0
     assert hf.logs(process.id, raw=True).data == "größe\nraw".encode()
     assert hf.send(process.id, "late")["status"] == "already_exited"
     closed = hf.run(["sleep", "60"])
@@ -145,7 +145,7 @@ def test_terminals_have_a_size(hf: Client) -> None:
     ready(hf, process)
     hf.resize(process.id, 101, 33)
     hf.send(process.id)
-    assert hf.wait(process.id, timeout=10).exit_code == 0
+    assert hf.wait(process.id, timeout=60).exit_code == 0
     assert hf.logs(process.id).text.split("\n")[0] == "11 77"
     assert "33 101" in hf.logs(process.id).text
     with pytest.raises(holdfast.NoTerminal):
@@ -181,7 +181,7 @@ def test_pages_of_a_log(hf: Client) -> None:
 @pytest.mark.parametrize("size", [5, 6, 7, 8, 9, 100])
 def test_the_last_bytes_begin_with_a_line(hf: Client, size: int) -> None:
     process = hf.run("printf 'one\\ntwo\\nthree\\n'")
-    hf.wait(process.id, timeout=10)
+    hf.wait(process.id, timeout=60)
     expected = {5: "hree\n", 6: "three\n", 7: "three\n", 8: "three\n", 9: "three\n", 100: "one\ntwo\nthree\n"}
     assert hf.logs(process.id, bytes=size).text == expected[size]
     assert hf.logs(process.id, bytes=size, raw=True).data == b"one\ntwo\nthree\n"[-size:]
@@ -189,7 +189,7 @@ def test_the_last_bytes_begin_with_a_line(hf: Client, size: int) -> None:
 
 def test_split_streams(hf: Client) -> None:
     process = hf.run("echo out; echo err >&2", split=True)
-    hf.wait(process.id, timeout=10)
+    hf.wait(process.id, timeout=60)
     assert hf.logs(process.id).text == "out\n"
     assert hf.logs(process.id, stream="err").text == "err\n"
 
@@ -222,7 +222,7 @@ def test_a_blocked_wait_delays_no_other_caller(hf: Client) -> None:
         assert hf.inspect(process.id).status == "running"
     assert time.monotonic() - began < 30
     hf.kill(process.id)
-    waiter.join(10)
+    waiter.join(60)
     assert ended[0].status == "ended"
 
 
@@ -302,7 +302,7 @@ def test_the_end_of_a_session(instance: Path) -> None:
 
 def test_what_ended_can_be_forgotten(hf: Client) -> None:
     process = hf.run("true")
-    hf.wait(process.id, timeout=10)
+    hf.wait(process.id, timeout=60)
     eventually(lambda: hf.inspect(process.id).leftover_pids == [])
     assert hf.remove(process.id) == [process.id]
     with pytest.raises(holdfast.NotFound):
@@ -319,7 +319,7 @@ def test_the_session_comes_from_the_environment(instance: Path, monkeypatch: pyt
     with holdfast.connect() as client:
         process = client.run("true")
         assert process.session == "chat-7"
-        client.wait(process.id, timeout=10)
+        client.wait(process.id, timeout=60)
 
 
 def test_a_fork_speaks_on_connections_of_its_own(hf: Client) -> None:

@@ -90,16 +90,16 @@ class TestWait:
         process = hf.run("sleep 60")
         waited = hf.wait_for([process.id], timeout=0.05)
         assert (waited.timed_out, waited.done, waited.processes[0].status) == (True, [], "running")
-        assert 0.04 < (waited.waited or 0) < 1
+        assert 0.04 < (waited.waited or 0) < 30
 
     def test_for_any_returns_with_the_first(self, hf: Client) -> None:
         slow, quick = hf.run("sleep 60"), hf.run("sleep 0.1; exit 3")
-        waited = hf.wait_for([slow.id, quick.id], any=True, timeout=10)
+        waited = hf.wait_for([slow.id, quick.id], any=True, timeout=60)
         assert (waited.done, waited.timed_out) == ([quick.id], False)
 
     def test_for_all_returns_with_the_last_in_the_order_of_their_ends(self, hf: Client) -> None:
         second, first = hf.run("sleep 0.3"), hf.run("sleep 0.1")
-        waited = hf.wait_for([second.id, first.id], timeout=10)
+        waited = hf.wait_for([second.id, first.id], timeout=60)
         assert waited.done == [first.id, second.id]
 
     def test_is_clamped_to_the_configured_limit_and_says_so(self, config: Path, home: Path) -> None:
@@ -110,22 +110,22 @@ class TestWait:
 
     def test_for_output_returns_when_there_is_some(self, hf: Client) -> None:
         process = hf.run("sleep 0.1; echo now; sleep 60")
-        waited = hf.wait_for([process.id], until="output", after=0, timeout=10)
+        waited = hf.wait_for([process.id], until="output", after=0, timeout=60)
         assert (waited.done, waited.processes[0].status) == ([process.id], "running")
         assert hf.wait_for([process.id], until="output", timeout=0.05).timed_out
 
     def test_for_more_output_of_several_is_not_over_before_there_is_more(self, hf: Client) -> None:
         ids = [hf.run("echo before; sleep 60").id for _ in range(5)]
-        hf.wait_for(ids, until="output", after=0, timeout=10)
+        hf.wait_for(ids, until="output", after=0, timeout=60)
         assert hf.wait_for(ids, until="output", any=True, timeout=0.2).timed_out
 
     def test_for_output_looks_at_both_streams(self, hf: Client) -> None:
         process = hf.run("sleep 0.1; echo now >&2; sleep 60", split=True)
-        assert hf.wait_for([process.id], until="output", after=0, timeout=10).done == [process.id]
+        assert hf.wait_for([process.id], until="output", after=0, timeout=60).done == [process.id]
 
     def test_for_output_returns_when_there_will_be_none(self, hf: Client) -> None:
         process = hf.run("sleep 0.1")
-        assert hf.wait_for([process.id], until="output", timeout=10).done == [process.id]
+        assert hf.wait_for([process.id], until="output", timeout=60).done == [process.id]
 
     def test_wakes_within_milliseconds(self, hf: Client) -> None:
         late = []

@@ -133,6 +133,8 @@ def test_no_arguments_make_an_operation_fail_otherwise_than_with_a_typed_error(h
             )  # that takes no words
             assert code in typed, (word, value)
     link.close()
+    hf.kill(all=True, grace=0.1)  # some of them may be meant: an agent of session x was started
+    hf.remove(all=True)
 
 
 def test_an_unknown_operation_is_refused(hf: Client) -> None:

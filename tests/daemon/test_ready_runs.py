@@ -17,9 +17,9 @@ def test_each_run_becomes_ready_by_what_it_writes_itself(hf: Client, tmp_path: P
         f"{slow}; touch {tmp_path}/again; echo ready; sleep 60",
         ready_log="^ready$",
         restart="always",
-        restart_delay=0.3,
+        restart_delay=1.0,
     )
-    first = hf.wait(process.id, until="ready", timeout=10)
+    first = hf.wait(process.id, until="ready", timeout=60)
     assert first.ready is True
     os.kill(first.pid or 0, signal.SIGKILL)
     eventually(lambda: hf.inspect(process.id).restart_at)
@@ -29,7 +29,7 @@ def test_each_run_becomes_ready_by_what_it_writes_itself(hf: Client, tmp_path: P
     kill_daemon(hf)
     assert hf.wait(process.id, until="ready", timeout=0.5).ready is None
     (tmp_path / "go").touch()
-    second = hf.wait(process.id, until="ready", timeout=10)
+    second = hf.wait(process.id, until="ready", timeout=60)
     assert second.ready is True
     assert (second.ready_at or 0) > (first.ready_at or 0)
 

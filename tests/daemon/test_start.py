@@ -48,7 +48,7 @@ def test_an_older_keeper_refuses_what_it_does_not_know() -> None:
 
 def test_a_restart_keeps_its_priority(hf: Client) -> None:
     process = hf.run("nice; exec sleep 60", nice=5)
-    hf.wait(process, until="output", after=0, timeout=10)
+    hf.wait(process, until="output", after=0, timeout=60)
     again = hf.restart(process, grace=0.2)
     assert os.getpriority(os.PRIO_PROCESS, again.pid or 0) == 5
 

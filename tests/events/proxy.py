@@ -30,7 +30,7 @@ class Proxy:
         self._listener.close()
         self.cut()
         for thread in list(self._threads):
-            thread.join(10)
+            thread.join(60)
         for sock in self._sockets:
             sock.close()
 

@@ -277,7 +277,7 @@ def test_a_bridge_whose_place_is_gone_says_so(joined: Callable[..., tuple[Bus, B
 def test_a_subscriber_that_blocks_keeps_only_itself_waiting(joined: Callable[..., tuple[Bus, Bridge]]) -> None:
     bus, joint = joined()
     go_on = threading.Event()
-    bus.subscribe("block.*", lambda event: go_on.wait(10))
+    bus.subscribe("block.*", lambda event: go_on.wait(60))
     with holdfast.connect() as hf:
         hf.publish("block.x")
         for k in range(100):

@@ -225,7 +225,7 @@ def test_async_subscribers_run_on_the_loop_they_subscribed_on(bus: Bus) -> None:
 
         bus.subscribe("a", subscriber)
         threading.Thread(target=bus.publish, args=("a",)).start()
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             await arrived.wait()
         done.set()
 
@@ -300,13 +300,13 @@ def test_a_blocking_subscriber_blocks_only_its_own_publisher(bus: Bus) -> None:
 
     def block(_: Envelope) -> None:
         inside.set()
-        assert release.wait(10)
+        assert release.wait(60)
 
     bus.subscribe("slow", block)
     bus.subscribe("quick", ear)
     blocked = threading.Thread(target=bus.publish, args=("slow",))
     blocked.start()
-    assert inside.wait(10)
+    assert inside.wait(60)
     bus.publish("quick")
     bus.subscribe("quick", ear)
     assert len(ear.heard) == 1

@@ -46,7 +46,7 @@ def test_events_of_a_process_that_is_run_again_and_of_one_that_is_ready(home: Pa
     with holdfast.connect() as hf:
         again = hf.run("exit 3", restart="on-failure", restart_limit=1, restart_delay=0.01)
         ready = hf.run("echo up; sleep 100", ready_log="up")
-        late = hf.run("sleep 100", ready_log="never", ready_timeout=0.05, stall=0.2)
+        late = hf.run("sleep 100", ready_log="never", ready_timeout=0.05, stall=1.0)
         hf.wait(again.id)
         hf.wait([ready.id, late.id], until="ready")
         eventually(lambda: hf.inspect(late.id).stalled)

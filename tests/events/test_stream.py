@@ -227,12 +227,12 @@ def test_a_follower_is_not_woken_by_events_of_other_topics_and_misses_none_of_it
             await asyncio.sleep(0)
         assert not waiting.done()
         await opened.store.record([Happened("mine.x", 2.0, {})])
-        batch = await asyncio.wait_for(waiting, 5)
+        batch = await asyncio.wait_for(waiting, 60)
         assert [(event["type"], event["seq"]) for event in batch.events] == [("mine.x", 2)]
         waiting = asyncio.ensure_future(anext(following))
         await asyncio.sleep(0)
         await opened.store.record([Happened("other.x", 3.0, {}) for _ in range(600)])
-        behind = await asyncio.wait_for(waiting, 5)
+        behind = await asyncio.wait_for(waiting, 60)
         assert (behind.events, behind.cursor) == ([], 502), "it reads on, so that it is never far behind"
         await following.aclose()
         await opened.store.close()
@@ -262,7 +262,7 @@ def test_a_follower_of_events_that_are_all_gone_gets_a_gap_and_then_rests(tmp_pa
         await opened.store.record([])
         assert [batch async for batch in stream.read(9, "**")] == []
         following = stream.follow(4, "other.*")
-        heard = list((await asyncio.wait_for(anext(following), 5)).events)
+        heard = list((await asyncio.wait_for(anext(following), 60)).events)
         heard += [event async for batch in stream.read(4, "other.*") for event in batch.events]
         await following.aclose()
         await opened.store.close()

@@ -29,7 +29,7 @@ def attach(api: Api, process: str, query: str = "", **options: Any) -> ClientCon
 
 
 def receive(ws: ClientConnection) -> tuple[int, bytes]:
-    message = ws.recv(timeout=10)
+    message = ws.recv(timeout=60)
     assert isinstance(message, bytes)
     return message[0], message[1:]
 
@@ -70,7 +70,7 @@ def test_a_terminal(api: Api) -> None:
         exited = control(ws)
         assert (exited["type"], exited["process"]["exit_code"]) == ("exit", 7)
         with pytest.raises(ConnectionClosed):
-            ws.recv(timeout=10)
+            ws.recv(timeout=60)
         assert ws.close_code == 1000
 
 

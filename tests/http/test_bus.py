@@ -34,7 +34,7 @@ def opened(api: Api, path: str, **options: Any) -> Iterator[ClientConnection]:
 
 
 def receive(ws: ClientConnection) -> Any:
-    return json.loads(ws.recv(timeout=10))
+    return json.loads(ws.recv(timeout=60))
 
 
 def publish(api: Api, topic: str, payload: dict[str, Any] | None = None) -> int:
@@ -222,7 +222,7 @@ def test_numbers_of_a_bridge_survive_a_crash(own: Api) -> None:
         assert receive(ws)["ack"] == 3
         os.kill(own.client.status()["pid"], signal.SIGKILL)
         with pytest.raises(ConnectionClosed):
-            ws.recv(timeout=10)
+            ws.recv(timeout=60)
     own.client.status()
     own.address = None
     with opened(own, "/api/pub") as ws:
@@ -237,7 +237,7 @@ def test_followers_get_a_close_code_when_the_daemon_stops(own: Api) -> None:
         run_cli("daemon", "stop")
         for one in (ws, pub):
             with pytest.raises(ConnectionClosed):
-                one.recv(timeout=10)
+                one.recv(timeout=60)
             assert one.close_code == 1012
 
 

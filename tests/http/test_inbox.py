@@ -35,7 +35,7 @@ def opened(api: Api, path: str) -> Iterator[ClientConnection]:
 
 
 def receive(ws: ClientConnection) -> Any:
-    return json.loads(ws.recv(timeout=10))
+    return json.loads(ws.recv(timeout=60))
 
 
 @pytest.fixture

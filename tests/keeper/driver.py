@@ -42,7 +42,7 @@ class ControlConnection:
 
     def __init__(self, place: str) -> None:
         self._sock = eventually(lambda: connect(place, "keeper.sock", socket.SOCK_STREAM))
-        self._sock.settimeout(8)
+        self._sock.settimeout(60)
         self._decoder = protocol.Decoder()
         self._rid = 0
         self._answers: dict[int, dict[str, Any]] = {}

@@ -172,4 +172,4 @@ def test_a_kill_is_quick(pair: KeeperPair) -> None:
     pair.start(ONE, "sleep 300")
     began = time.monotonic()
     pair.stop(ONE, grace=30)
-    assert time.monotonic() - began < 8
+    assert time.monotonic() - began < 20, "not the grace of 30 s"

@@ -7,6 +7,7 @@ import errno
 import fcntl
 import os
 import pty
+import select
 from pathlib import Path
 
 import pytest
@@ -42,6 +43,33 @@ def test_output_written_just_before_the_hangup_is_kept(tmp_path: Path, monkeypat
         log.close()
         for fd in (master, *pipe):
             os.close(fd)
+
+
+def test_output_that_poll_has_not_seen_before_the_end_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Linux looks for output first and for writers afterwards: what is written in between is reported as the end."""
+    source, target = os.pipe()
+    os.set_blocking(source, False)
+    os.write(target, b"last line\n")
+    os.close(target)
+
+    class EarlyPoll:
+        def register(self, fd: int, events: int) -> None:
+            return
+
+        def poll(self, timeout: float) -> list[tuple[int, int]]:
+            return [(source, select.POLLHUP)]
+
+    log = Segments(str(tmp_path), "out", 1 << 20, Quota(1 << 20), is_new=True)
+    pump = PipePump(source, log)
+    monkeypatch.setattr(select, "poll", EarlyPoll)
+    try:
+        assert not pump.hung_up()
+        assert pump.drain() == 10
+        assert Path(bundle.segment_path(str(tmp_path), "out", 0)).read_bytes() == b"last line\n"
+        assert pump.hung_up()
+    finally:
+        log.close()
+        os.close(source)
 
 
 def fill(pipe: int) -> int:

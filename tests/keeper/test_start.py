@@ -76,6 +76,16 @@ def test_a_command_text_does_what_bash_does(pair: KeeperPair, text: str) -> None
     assert (ended["code"] if ended["signal"] is None else -ended["signal"]) == plain.returncode
 
 
+@pytest.mark.parametrize("forks", ["server", "keeper"])
+def test_a_command_starts_with_no_signal_blocked_or_ignored(tmp_path: Path, forks: str) -> None:
+    pair = KeeperPair(tmp_path, HOLDFAST_NO_FORK_SERVER="" if forks == "server" else "1")
+    try:
+        pair.start(ONE, "", argv=["/bin/grep", "-E", "^Sig(Blk|Ign)", "/proc/self/status"])
+        assert pair.complete(ONE).split()[1::2] == [b"0" * 16] * 2
+    finally:
+        pair.close()
+
+
 def test_a_command_gets_its_spec_and_nothing_of_the_keeper(pair: KeeperPair, tmp_path: Path) -> None:
     show = "pwd; umask; echo $MINE; ls /proc/self/fd | wc -l; ulimit -n; ps -o pid=,sid=,pgid= $$ | tr -s ' '"
     report = pair.start(ONE, show, cwd=str(tmp_path), umask=0o027, env={**os.environ, "MINE": "x=y z"})

@@ -104,6 +104,25 @@ def test_a_holder_that_had_just_connected_when_the_anchor_was_killed_is_cut_off(
         assert receive_datagram(holder) is None
 
 
+def test_what_a_process_sent_before_it_was_killed_is_received_though_it_had_not_read_all() -> None:
+    """The kernel reports the reset first, and what was sent is behind it."""
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    with ours, open(os.devnull) as file:
+        send_datagram(ours, {"op": "unread"}, [])
+        for name in ("one", "two"):
+            send_datagram(theirs, {"op": "hold", "names": [name]}, [file.fileno()])
+        theirs.close()
+        ours.setblocking(False)
+        for name in ("one", "two"):
+            received = receive_datagram(ours)
+            assert received is not None
+            header, (fd,) = received
+            assert header["names"] == [name]
+            assert os.path.sameopenfile(fd, file.fileno())
+            os.close(fd)
+        assert receive_datagram(ours) is None
+
+
 def test_input_continues_with_the_next_byte(pair: KeeperPair) -> None:
     pair.start(ONE, "cat; exit 3", stdin=True)
     pair.start(TWO, "stty raw -echo; echo ready; head -c 40000; exit 4", pty=True)

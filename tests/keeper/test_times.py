@@ -53,7 +53,11 @@ def test_output_at_the_start_needs_no_index(pair: KeeperPair) -> None:
 
 def test_later_output_has_its_time(pair: KeeperPair) -> None:
     before = time.time()
-    pair.start(ONE, "echo one; sleep 0.3; echo two; sleep 0.3; echo three")
+    pair.start(ONE, "echo one; read x; echo two; read x; echo three", stdin=True)
+    for shown in (b"one\n", b"one\ntwo\n"):
+        eventually(lambda shown=shown: pair.output(ONE) == shown)  # type: ignore[misc]
+        time.sleep(0.3)
+        pair.write(ONE, b"\n")
     assert pair.complete(ONE) == b"one\ntwo\nthree\n"
     at = {offset: micros / 1e6 for micros, offset, *_ in of(pair)}
     assert before < at[4] < at[8] < time.time()
@@ -69,7 +73,10 @@ def test_there_is_at_most_one_entry_in_100_ms(pair: KeeperPair) -> None:
 
 
 def test_both_streams_have_their_own(pair: KeeperPair) -> None:
-    pair.start(ONE, "sleep 0.2; echo out; sleep 0.2; echo err >&2", split=True)
+    pair.start(ONE, "sleep 0.2; echo out; read x; echo err >&2", split=True, stdin=True)
+    eventually(lambda: pair.output(ONE))
+    time.sleep(0.2)
+    pair.write(ONE, b"\n")
     pair.complete(ONE)
     ((first, *_),), ((second, *_),) = of(pair, "out"), of(pair, "err")
     assert second - first > 100_000

@@ -44,14 +44,12 @@ def test_the_ports_of_a_process(host: str, family: int) -> None:
 
 
 def test_without_netlink_it_is_read_from_the_table(monkeypatch: pytest.MonkeyPatch) -> None:
-    before = listening_sockets("self")
     with socket.create_server(("127.0.0.1", 0)) as server:
         port, inode = server.getsockname()[1], os.fstat(server.fileno()).st_ino
         assert inode in listening_sockets("self")[port]
         assert sock_diag.listening_sockets(port) == [(port, inode)]
         monkeypatch.setattr(sock_diag, "listening_sockets", lambda: None)
         assert inode in listening_sockets("self")[port]
-    assert before.keys() & listening_sockets("self").keys() or not before
 
 
 def test_ports_of_another_network_namespace_are_found() -> None:

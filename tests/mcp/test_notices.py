@@ -16,14 +16,18 @@ from tests.support import eventually
 
 
 class Log:
-    def __init__(self) -> None:
+    def __init__(self, mark: Path | None = None) -> None:
+        """`mark` is a file that is made when something was heard."""
         self.heard: list[types.LoggingMessageNotificationParams] = []
+        self._mark = mark
 
     async def __call__(self, params: types.LoggingMessageNotificationParams) -> None:
         self.heard.append(params)
+        if self._mark is not None:
+            self._mark.touch()
 
     async def until(self, count: int) -> None:
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             while len(self.heard) < count:  # noqa: ASYNC110 - what happens is outside
                 await asyncio.sleep(0.02)
 
@@ -56,12 +60,12 @@ def test_log_messages_for_who_asked(instance: Path, tmp_path: Path) -> None:
 
 
 def test_log_messages_of_the_newest_protocol(instance: Path, tmp_path: Path) -> None:
-    log = Log()
+    log = Log(tmp_path / "heard")
 
     async def use() -> None:
         async with http(NEW, logging_callback=log, log_level="info") as host:
             id = await host.background(f"{waiting_for(tmp_path / 'go')} echo pushed", notify_on_complete=True)
-            await host.terminal(f"sleep 1; touch {tmp_path / 'go'}; sleep 2")
+            await host.terminal(f"touch {tmp_path / 'go'}; {waiting_for(tmp_path / 'heard')} true")
             (params,) = log.heard
             assert params.level == "info" and id in params.data
 

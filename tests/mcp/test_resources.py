@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import itertools
 import time
 from pathlib import Path
 from typing import Any
@@ -81,7 +80,7 @@ class Ear:
             self.lists += 1
 
     async def until(self, updates: int, lists: int) -> None:
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             while len(self.updates) < updates or self.lists < lists:  # noqa: ASYNC110 - what happens is outside
                 await asyncio.sleep(0.02)
 
@@ -90,15 +89,14 @@ _TICKING = "read go; for i in 1 2 3 4 5 6 7 8; do echo $i; sleep 0.2; done; read
 
 
 async def tick(host: Host, ear: Ear, id: str, uri: str) -> None:
-    """It writes for 1.6 s, and ends."""
+    """It writes eight lines in 1.6 s or more, and ends."""
+    begun = time.monotonic()
     await host.process("submit", session_id=id, data="go")
     await ear.until(2, 0)
-    times = [at for at, _ in ear.updates]
-    # A second lies between two; the first of them may be heard late.
-    assert all(later - earlier > 0.5 for earlier, later in itertools.pairwise(times)), times
     await asyncio.sleep(1.2)
     before = len(ear.updates)
-    assert before <= 4
+    # A second lies between two. The first one and the last one may be heard at any moment of theirs.
+    assert before <= time.monotonic() - begun + 2, ear.updates
     await host.process("submit", session_id=id, data="end")
     await ear.until(before + 1, 1)
     assert {told for _, told in ear.updates} == {uri}

@@ -108,7 +108,7 @@ def test_waiting_wakes_at_once(home: Path) -> None:
         with holdfast.connect("a") as other:
             waiter = in_thread(lambda: found.extend(other.inbox(wait=30)))
             a.send(process.id, "go")
-            waiter.join(10)
+            waiter.join(60)
         assert kinds(found) == [("completion", process.id)]
 
 

@@ -14,7 +14,7 @@ from websockets.sync.client import connect as open_socket
 
 import holdfast
 from tests.http.asking import Api, events
-from tests.support import run_cli
+from tests.support import eventually, run_cli
 
 COMMAND = "echo told; exit 3"
 SESSION = "surface"
@@ -38,6 +38,7 @@ def by_python(api: Api) -> tuple[str, Any]:
 def by_iterating(api: Api) -> tuple[str, Any]:
     with holdfast.connect(SESSION) as client:
         process = client.run(COMMAND)
+        eventually(client.inbox)
         found = []
         for notice in client.notices(timeout=1):
             found.append(notice.to_json())
@@ -75,9 +76,9 @@ def by_websocket(api: Api) -> tuple[str, Any]:
     url, headers = api.url.replace("http", "ws", 1), {"Authorization": f"Bearer {api.token}"}
     with open_socket(f"{url}{INBOX}", additional_headers=headers) as ws:
         started = api.start(COMMAND, session=SESSION)
-        notice = json.loads(ws.recv(timeout=10))
+        notice = json.loads(ws.recv(timeout=60))
         ws.send(json.dumps({"ack": [notice["id"]]}))
-        assert json.loads(ws.recv(timeout=10))["acked"] == [notice["id"]]
+        assert json.loads(ws.recv(timeout=60))["acked"] == [notice["id"]]
     return started["id"], notice
 
 

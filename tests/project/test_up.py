@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 from pathlib import Path
 
 import pytest
@@ -296,11 +295,12 @@ def test_down_names_what_it_waits_for_and_for_how_long(client: Client, tmp_path:
     holdfast.project.up(client, load(tmp_path, text, "waits"))
     client.wait("waits.stubborn", until="output", after=0)
     events = Events()
-    report = holdfast.project.down(client, "waits", grace=2.5, on_event=events)
+    report = holdfast.project.down(client, "waits", grace=3.5, on_event=events)
     assert report.ended["stubborn"].forced
-    (waiting,) = [event for event in events if event.kind == "waiting"]
-    assert waiting.member == "stubborn" and 1.9 < (waiting.seconds or 0) < 2.6
-    assert "is waited for (pid " in waiting.text and "forced after 2.5s" in waiting.text
+    first, *more = [event for event in events if event.kind == "waiting"]
+    assert first.member == "stubborn" and (first.seconds or 0) > 1.9
+    assert "is waited for (pid " in first.text and "forced after 3.5s" in first.text
+    assert all((event.seconds or 0) > 3.5 for event in more), "every two seconds"
     assert "by force" in events[-1].text
 
 
@@ -345,9 +345,9 @@ def test_status_of_members(client: Client, tmp_path: Path) -> None:
 
 
 def test_it_takes_as_long_as_its_longest_path(client: Client, tmp_path: Path) -> None:
-    ones = "".join(f"[processes.p{n}]\ncommand = 'sleep 1'\n" for n in range(8))
+    # Each ends when all are there: one after the other, none would.
+    met = "touch here.$$; until [ $(ls here.* | wc -l) -eq 8 ]; do sleep 0.05; done"
+    ones = "".join(f"[processes.p{n}]\ncommand = '{met}'\n" for n in range(8))
     needs = ", ".join(f"p{n} = 'completed'" for n in range(8))
     text = f"{ones}[processes.last]\ncommand = '{FOREVER}'\ndepends_on = {{ {needs} }}"
-    began = time.monotonic()
     assert holdfast.project.up(client, load(tmp_path, text, "wide")).ok
-    assert time.monotonic() - began < 6.0, "one after the other would take 8 s"

@@ -64,7 +64,7 @@ def files_with_secrets(home: Path, without_output: bool = False) -> dict[str, li
 def test_a_clean_start_and_its_ancestors_have_no_secret_in_their_environment(host: Path) -> None:
     with holdfast.connect("a") as client:
         process = client.run("env -0; echo; exec sleep 1000", clean=True, pty=False)
-        client.wait_for([process.id], until="output", after=0, timeout=10)
+        client.wait_for([process.id], until="output", after=0, timeout=60)
         assert process.pid is not None
         eventually(lambda: b"PATH=" in client.logs(process, raw=True).data)
         assert seen_in(client.logs(process, raw=True).data) == []

@@ -101,7 +101,7 @@ def test_each_sink_gets_what_it_wants(instance: Instance, receiver: Receiver) ->
         hf.run("exit 0", session="other-1")
         hf.run("exit 5", success_codes=[5], session="x")
         server = hf.run("sleep 100", ready_uptime=0.0, session="y")
-        hf.wait_for([server.id], until="ready", timeout=10)
+        hf.wait_for([server.id], until="ready", timeout=60)
         hf.kill(server)
         eventually(lambda: sum(sink["sent"] for sink in hf.sinks()) == 10)
         assert of(hf, "off")["state"] == "off"

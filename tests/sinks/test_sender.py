@@ -43,7 +43,7 @@ class Sender:
     def close(self) -> int:
         assert self.process.stdin is not None and self.process.stdout is not None
         self.process.stdin.close()
-        code = self.process.wait(10)
+        code = self.process.wait(60)
         self.process.stdout.close()
         return code
 

@@ -42,7 +42,7 @@ def test_an_older_daemon_is_asked_step_by_step(model: Model, monkeypatch: pytest
     answer = model.terminal("echo out; exit 3")
     assert (answer["status"], answer["exit_code"], answer["output"]) == ("ended", 3, "out\n")
     assert sent.of_calls() == ["foreground", "start", "wait", "logs", "redact", "inbox"]
-    moved = model.terminal("echo more; sleep 300", timeout=0.3)
+    moved = model.terminal("echo more; sleep 300", timeout=1.5)
     assert (moved["reason"], moved["output"]) == ("moved_to_background", "more\n")
     model.process("kill", moved["session_id"])
 

@@ -213,7 +213,7 @@ async def _compose(
         opened.store,
         background,
     )
-    outputs, inputs = Outputs(places.keeper_of, background), Inputs(places.keeper_of)
+    outputs, inputs = Outputs(places.keeper_of), Inputs(places.keeper_of)
     screen_worker = ScreenWorker(place.directory, places.directory_of, paths.screens, environ)
     tcp = TcpListener(paths, settings.http_listen)
     names = Names(opened.kept.aliases, opened.found, time.time())

@@ -10,7 +10,7 @@ from holdfast.model.lifecycle import Restarting, end_signal, exit_code, reason, 
 from holdfast.model.probes.prompts import InputNeed
 from holdfast.model.probes.readiness import Readiness
 from holdfast.model.probes.stalls import Stall
-from holdfast.model.process import HeldProcess, ProcessId
+from holdfast.model.process import HeldProcess, Meta, ProcessId
 from holdfast.records import Struct, field, replace
 
 Kind: TypeAlias = Literal[
@@ -109,7 +109,7 @@ def of_process(process: HeldProcess, kind: Kind, key: str, at: float, data: dict
     """A notice about a process, for the session that owns it."""
     meta = process.meta
     data = {**data, "command": meta.command, "name": meta.name}
-    return Notice(f"{process.id}:{key}", kind, process.id, meta.session, at, meta.origin, data)
+    return Notice(f"{meta.id}:{key}", kind, meta.id, meta.session, at, meta.origin, data)
 
 
 def completion(process: HeldProcess, now: float) -> Notice | None:
@@ -120,21 +120,22 @@ def completion(process: HeldProcess, now: float) -> Notice | None:
         return None
     if stop is not None and stop.reason == "session_end":
         return None  # its owner has ended, and the caller that ended it has the answer
-    code = exit_code(state)
-    if notify == "never" or (notify != "any" and (notify == "success") != succeeded(process)):
+    code, why = exit_code(state), reason(state)
+    is_success = _is_success(why, code, meta)
+    if notify == "never" or (notify != "any" and (notify == "success") != is_success):
         return None
     data = {
         "exit_code": code,
         "signal": end_signal(state),
-        "reason": reason(state),
-        "output_bytes": sum(stream.end for stream in process.streams.values()),
+        "reason": why,
+        "output_bytes": sum([stream.end for stream in process.streams.values()]),
         "started_at": process.started_at,
         "ended_at": process.ended_at,
         "run": process.run,
         "killed_by": stop.by if stop is not None else None,
         "gave_up": process.gave_up,
         "leftover_pids": [leftover.pid for leftover in process.leftovers],
-        "succeeded": succeeded(process),
+        "succeeded": is_success,
         "suppressed": 0,
     }
     return of_process(process, "completion", f"completion:{process.run}", process.ended_at or now, data)
@@ -154,7 +155,11 @@ def input_notice(process: HeldProcess, need: InputNeed, now: float) -> Notice:
 
 def succeeded(process: HeldProcess) -> bool:
     """Whether it ended by itself with a code that counts as success."""
-    return reason(process.state) == "exited" and exit_code(process.state) in process.meta.success_codes
+    return _is_success(reason(process.state), exit_code(process.state), process.meta)
+
+
+def _is_success(why: str | None, code: int | None, meta: Meta) -> bool:
+    return why == "exited" and code in meta.success_codes
 
 
 def of_change(before: HeldProcess | None, after: HeldProcess, now: float, claimed: Notice | None = None) -> list[Event]:

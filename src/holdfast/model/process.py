@@ -155,7 +155,10 @@ class Meta(Struct, frozen=True):
     @property
     def readiness_kind(self) -> ReadinessKind | None:
         """Its readiness rule; None when it has none."""
-        return next((kind for kind in KINDS if getattr(self, f"ready_{kind}") is not None), None)
+        for kind in KINDS:
+            if getattr(self, f"ready_{kind}") is not None:
+                return kind
+        return None
 
     @property
     def streams(self) -> tuple[str, ...]:

@@ -146,7 +146,7 @@ class KeeperLink:
         """Request a start. Command and environment are passed as they are to be executed, so the keeper parses less."""
         if protocol.RAW not in self.about.get("offers", ()):
             return self.begin("start", id=process_id, spec=spec)
-        words = [*spec["argv"], *(f"{name}={value}" for name, value in spec["env"].items())]
+        words = [*spec["argv"], *[f"{name}={value}" for name, value in spec["env"].items()]]
         block = os.fsencode("\0".join([*words, ""]))
         launch = {name: spec[name] for name in protocol.LAUNCH_FIELDS if name in spec}
         numbers = {"argc": len(spec["argv"]), "words": len(words)}
@@ -531,6 +531,8 @@ class FdStore:
         """Take the next deposit; whether the connection still stands. Raises BlockingIOError when there is none."""
         try:
             data, control, flags, _ = sock.recvmsg(_HEADER_SIZE, _CONTROL_SIZE, socket.MSG_CMSG_CLOEXEC)
+        except ConnectionResetError:
+            return True  # the keeper ended with something unread; the kernel says so once, before what it deposited
         except ConnectionError:
             return False
         fds = [fd for _, _, rights in control for fd in array("i", rights[: len(rights) // 4 * 4])]

@@ -68,7 +68,7 @@ def test_an_object_a_line_and_a_history() -> None:
             samples: list[float] = json.loads(looking.stdout.readline())["processes"][0]["history"]["cpu_percent"]
             return samples
 
-        assert max(eventually(history, timeout=15.0)) > 20
+        eventually(lambda: max(history(), default=0.0) > 20)  # a busy machine gives it less at times
         looking.kill()
 
 

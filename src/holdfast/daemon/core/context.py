@@ -148,7 +148,7 @@ class DaemonContext(Struct, frozen=True):
     def _object(self, process: HeldProcess, measures: Measures | None) -> ProcessObject:
         now, place = time.time(), self.place_of(process)
         if measures is None:
-            measures = Measures(process.streams, place.living(process.leftovers))
+            measures = Measures(process.streams, place.living(process.leftovers) if process.leftovers else [])
         used = place.usage.tracks.get(process.id) if process.is_active else None
         shown = process_object(process, now, self.settings.stale_after, place.keeper.is_reachable, measures, used)
         return {**shown, "attached": self.clients.attached_to(process.id)}

@@ -14,18 +14,18 @@ _LARGEST = 1 << 20
 
 #: Lines that are written together: of thousands of short commands, each has two.
 _PAUSE = 0.05
-_unwritten: list[str] = []
+_unwritten: list[tuple[float, str, dict[str, object]]] = []
 
 
 def note(event: str, **fields: object) -> None:
     """One line: time, event and fields. A log that cannot be written is no error."""
-    _unwritten.append(_line(event, fields))
+    _unwritten.append((time.time(), event, fields))
     _write()
 
 
 def note_soon(event: str, **fields: object) -> None:
     """As note, for what happens often: it is written a moment later. To be called in the event loop."""
-    _unwritten.append(_line(event, fields))
+    _unwritten.append((time.time(), event, fields))
     if len(_unwritten) == 1:
         from asyncio import get_running_loop  # a daemon that finds another one serving does without it
 
@@ -36,14 +36,14 @@ def _write() -> None:
     lines = _unwritten[:]
     del _unwritten[: len(lines)]  # other threads may have added some meanwhile
     try:
-        sys.stderr.write("".join(lines))
+        sys.stderr.write("".join([_line(*line) for line in lines]))
         sys.stderr.flush()
     except (OSError, ValueError):
         return
 
 
-def _line(event: str, fields: dict[str, object]) -> str:
-    stamp = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+def _line(at: float, event: str, fields: dict[str, object]) -> str:
+    stamp = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(at))
     shown = "".join(f" {name}={_shown(value)}" for name, value in fields.items())
     return f"{stamp} {event}{shown}\n"
 

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from hashlib import blake2b
-from typing import Any
+from typing import Any, TypeVar
 
 from holdfast import light_json
 from holdfast.daemon.core.tasks import ChangeSignals
@@ -21,6 +21,8 @@ from holdfast.model.process import HeldProcess, Meta, ProcessId
 from holdfast.model.process_rules import identify
 from holdfast.places.base import Measures
 from holdfast.records import Struct, asdict
+
+T = TypeVar("T")
 
 #: A process as clients see it: exactly the declared fields.
 ProcessObject = dict[str, Any]
@@ -113,22 +115,23 @@ class Registry:
 
     def put(self, process: HeldProcess) -> None:
         """Replace the process. Tasks that watch it are woken."""
-        process_id = process.id
+        process_id, has_ended = process.meta.id, process.has_ended
         before = self._processes.get(process_id)
         if before is not None and before.meta.session != process.meta.session:
             self._end_life(process_id)  # the session is part of its key
         self._processes[process_id] = process
-        self._count(before, process)
-        if process.has_ended:
+        if before is not None and before.state is not process.state and not before.has_ended:
+            self._count(before, process)
+        if has_ended:
             self._end_life(process_id)
         else:
             if process_id not in self._living:
                 self._alike.setdefault(process.meta.duplicate_key, {})[process_id] = None
             self._living[process_id] = process
         self._changes.send(process_id)
-        for listener in self._interested(process):
+        for listener in self._interests.get(process_id) or self._interested(process):
             listener(process)
-        if process.has_ended:
+        if has_ended:
             self._interests.pop(process_id, None)
 
     def listen(self, listener: Callable[[HeldProcess], None], *options: str) -> None:
@@ -141,21 +144,18 @@ class Registry:
 
     def _interested(self, process: HeldProcess) -> list[Callable[[HeldProcess], None]]:
         """The listeners for a process. Its options stay the same, so they are looked up once."""
-        found = self._interests.get(process.id)
-        if found is None:
-            found = [
-                listener
-                for listener, options in self._listeners
-                if not options or any(_is_given(getattr(process.meta, option)) for option in options)
-            ]
-            self._interests[process.id] = found
+        found = self._interests[process.id] = [
+            listener
+            for listener, options in self._listeners
+            if not options or any(_is_given(getattr(process.meta, option)) for option in options)
+        ]
         return found
 
-    def _count(self, before: HeldProcess | None, now: HeldProcess) -> None:
-        if before is not None and before.state is not now.state and not before.has_ended:
-            self.starts += now.is_up and isinstance(before.state, (Requested, Queued))
-            if now.has_ended:
-                self.ends[reason(now.state) or "unknown"] += 1
+    def _count(self, before: HeldProcess, now: HeldProcess) -> None:
+        if isinstance(before.state, (Requested, Queued)):
+            self.starts += now.is_up
+        if now.has_ended:
+            self.ends[reason(now.state) or "unknown"] += 1
 
     def drop(self, process_id: ProcessId) -> None:
         self._processes.pop(process_id, None)
@@ -175,12 +175,13 @@ class Registry:
         """An event that is set at every change of one of them."""
         return self._changes.listening(*ids)
 
-    async def until(self, ids: Collection[ProcessId], is_reached: Callable[[], bool]) -> None:
-        """Returns when the condition holds. It is checked now and at every change of one of these processes."""
+    async def until(self, ids: Collection[ProcessId], reached: Callable[[], T | None]) -> T:
+        """The first true value of `reached`, which is called now and at every change of one of these processes."""
         with self.watching(ids) as changed:
-            while not is_reached():
+            while not (value := reached()):
                 await changed.wait()
                 changed.clear()
+            return value
 
     async def wait_ended(self, process_id: ProcessId) -> HeldProcess | None:
         """The process once it has ended; None when it is removed meanwhile."""
@@ -241,11 +242,11 @@ def process_object(
 ) -> ProcessObject:
     meta, state = process.meta, process.state
     streams = (measures.streams if measures is not None else process.streams).values()
-    stop = stop_of(state)
+    stop, has_ended = stop_of(state), process.has_ended
     ready = process.readiness_now if process.readiness is not None else None
     stall = stalls.mark_of(process) if process.stall is not None else None
     need = prompts.mark_of(process) if process.need is not None else None
-    started_at = process.started_at
+    started_at, ready_by = process.started_at, meta.readiness_kind
     return {
         "id": meta.id,
         "name": meta.name,
@@ -262,33 +263,33 @@ def process_object(
         "signal": end_signal(state),
         "started_at": started_at,
         "ended_at": process.ended_at,
-        "ready": process.is_ready if meta.readiness_kind else None,
-        "output_bytes": sum(stream.end for stream in streams),
-        "dropped_bytes": sum(stream.first for stream in streams),
+        "ready": process.is_ready if ready_by is not None else None,
+        "output_bytes": sum([stream.end for stream in streams]),
+        "dropped_bytes": sum([stream.first for stream in streams]),
         "log_cap": meta.log_cap,
         "lifetime": meta.lifetime,
         "notify": process.notify,
         "watch": [*meta.watch, *meta.watch_regex],
         "pty": meta.pty,
-        "stdin_open": process.stdin_open and not process.has_ended,
+        "stdin_open": process.stdin_open and not has_ended,
         "deadline_at": process.deadline_at,
         "leftover_pids": measures.leftover_pids if measures is not None else [],
         "restarts": process.run,
-        "ports": used.ports if used is not None else [] if process.has_ended else None,
+        "ports": used.ports if used is not None else [] if has_ended else None,
         "cpu_seconds": used.cpu_seconds if used is not None else process.cpu_seconds,
         "rss_bytes": used.rss_bytes if used is not None else None,
         "labels": dict(meta.labels),
         "killed_by": stop.by if stop is not None else None,
         "forced": stop.forced if stop is not None else None,
         "exit_offset": process.exit_offset,
-        "stale": process.is_active and started_at is not None and now - started_at > stale_after,
+        "stale": not has_ended and started_at is not None and now - started_at > stale_after and process.is_active,
         "trouble": process.trouble,
         "ready_at": ready.at if ready is not None else None,
         "ready_trouble": ready.trouble if ready is not None else None,
         "stalled": stall is not None,
         "stall_data": stalls.stall_object(stall) if stall is not None else None,
         "needs_input": prompts.need_object(need) if need is not None else None,
-        "watch_data": _watch(process),
+        "watch_data": _watch(process) if meta.watch or meta.watch_regex else None,
         "split": meta.split,
         "cols": process.cols,
         "rows": process.rows,
@@ -298,24 +299,22 @@ def process_object(
         "queue": meta.queue,
         "after": [*meta.after, *meta.after_success],
         "on_boot": meta.on_boot,
-        "sandbox": _sandbox(meta),
+        "sandbox": _sandbox(meta) if meta.sandbox else None,
         "started_by_boot": process.boot_run == process.run and process.run > 0,
         "limits": meta.limits or None,
         "peak_rss_bytes": used.peak_rss_bytes if used is not None else process.peak_rss,
         "created_at": meta.requested_at,
-        "ready_by": meta.readiness_kind,
+        "ready_by": ready_by,
         "place": meta.place,
         "typed": asdict(process.typed) if process.typed is not None else None,
     }
 
 
-def _sandbox(meta: Meta) -> dict[str, Any] | None:
-    return {"writable": list(meta.writable), "network": meta.network or "none"} if meta.sandbox else None
+def _sandbox(meta: Meta) -> dict[str, Any]:
+    return {"writable": list(meta.writable), "network": meta.network or "none"}
 
 
-def _watch(process: HeldProcess) -> dict[str, Any] | None:
-    if not process.meta.watch and not process.meta.watch_regex:
-        return None
+def _watch(process: HeldProcess) -> dict[str, Any]:
     state = process.watching or WatchState()
     return {
         "disabled": state.disabled,

@@ -77,8 +77,13 @@ def _timeout(asked: float | None, limit: float) -> tuple[float | None, float | N
 
 async def _ended(context: DaemonContext, ids: list[ProcessId], need: int, asked_after: float | None) -> list[ProcessId]:
     """Those that have ended, once they are enough, or once a process asks for input since `asked_after`."""
-    await context.registry.until(ids, lambda: len(_over(context, ids)) >= need or _asking(context, ids, asked_after))
-    return _over(context, ids)
+
+    def over() -> tuple[list[ProcessId]] | None:
+        found = _over(context, ids)
+        return (found,) if len(found) >= need or _asking(context, ids, asked_after) else None
+
+    (found,) = await context.registry.until(ids, over)
+    return found
 
 
 async def _until_settled(context: DaemonContext, ids: list[ProcessId], need: int) -> list[ProcessId]:
@@ -128,12 +133,14 @@ async def _written(context: DaemonContext, ids: list[ProcessId], need: int, afte
 
 def _over(context: DaemonContext, ids: list[ProcessId]) -> list[ProcessId]:
     """Those that have ended or are removed, in the order of their ends."""
-    states = {
-        process_id: process.state if (process := context.registry.get(process_id)) else None for process_id in ids
-    }
-    ends = {process_id: state.known_at if isinstance(state, Ended) else 0.0 for process_id, state in states.items()}
-    over = [process_id for process_id in ids if states[process_id] is None or isinstance(states[process_id], Ended)]
-    return sorted(over, key=ends.__getitem__)
+    over = dict[ProcessId, float]()
+    for process_id in ids:
+        process = context.registry.get(process_id)
+        if process is None:
+            over[process_id] = 0.0
+        elif isinstance(process.state, Ended):
+            over[process_id] = process.state.known_at
+    return sorted(over, key=over.__getitem__)
 
 
 async def _shown(context: DaemonContext, ids: list[ProcessId]) -> list[Message]:

@@ -300,17 +300,17 @@ class CallerAncestry:
     def _note(self, process: HeldProcess) -> None:
         if process.meta.place is not None:
             return  # its pid is one of another place
-        pid = process.pid if process.is_up else None
-        before = self._of.get(process.id)
+        process_id, pid = process.meta.id, process.pid if process.is_up else None
+        before = self._of.get(process_id)
         if before == pid:
             return
         if before is not None:
-            del self._of[process.id]
-            if self._leaders.get(before) == process.id:
+            del self._of[process_id]
+            if self._leaders.get(before) == process_id:
                 self._end(before)
         if pid is not None:
-            self._of[process.id] = pid
-            self._leaders[pid] = process.id
+            self._of[process_id] = pid
+            self._leaders[pid] = process_id
 
 
 def untraced() -> BoundOrigin:

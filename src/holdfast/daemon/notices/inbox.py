@@ -302,13 +302,17 @@ class SessionInboxes:
 
         Followed by `settle` or `release` in any case.
         """
-        held = [id_ for id_ in ids if id_ in self._pending or id_ in self._coming]
-        for id_ in held:
+        new = list[str]()
+        for id_ in ids:
+            notice = self._pending.get(id_)
+            if notice is None and id_ not in self._coming:
+                continue
             self._replies.add(id_, holder)
             self._replies.remove(id_, _EARLIER)
-        new = [id_ for id_ in held if id_ not in self._pending or self._pending[id_].claim is None]
-        for id_ in new:
-            if id_ in self._pending:
+            if notice is None:
+                new.append(id_)
+            elif notice.claim is None:
+                new.append(id_)
                 self._pending.change(id_, claim=_CLAIM)
         late = [id_ for id_ in new if not self._recorded.claim(id_)]
         if late:
@@ -345,6 +349,8 @@ class SessionInboxes:
 
     def let_go(self, ids: Collection[str]) -> None:
         """Offer those that no reply is about to deliver. The disk follows: a crash before that only delays them."""
+        if not ids:
+            return
         if early := [id_ for id_ in ids if id_ in self._coming and not self._replies.of(id_)]:
             self._recorded.forget(early)
         free = [id_ for id_ in ids if id_ in self._pending and not self._is_held(id_)]
@@ -468,8 +474,9 @@ class Claims:
         return list(self._claimed.get(holder, ()))
 
     def remove(self, id_: str, holder: Holder) -> None:
-        drop(self._holders, id_, holder)
-        drop(self._claimed, holder, id_)
+        if holder in self._claimed:
+            drop(self._holders, id_, holder)
+            drop(self._claimed, holder, id_)
 
     def remove_all(self, id_: str) -> None:
         for holder in list(self.of(id_)):
@@ -506,5 +513,7 @@ class AwaitedEnds:
         """Whether the owner of a notice waits for the end that it is about. `is_enough`: and that ends the wait."""
         if notice.kind != "completion" or notice.process is None:
             return False
-        waits = [wait for wait in self._waits.get(notice.process, ()) if self._resolve(wait.session) == notice.session]
-        return any(wait.is_enough or not is_enough for wait in waits)
+        for wait in self._waits.get(notice.process, ()):
+            if (wait.is_enough or not is_enough) and self._resolve(wait.session) == notice.session:
+                return True
+        return False

@@ -126,7 +126,7 @@ class _PromptWatch:
 
     async def _change(self, end: int, pause: float | None) -> bool:
         """Until there is output or input, or the run is over; False when nothing happened in time."""
-        output = asyncio.ensure_future(self._context.outputs.beyond(self._process.id, "out", end))
+        output = self._context.outputs.beyond(self._process.id, "out", end)
         done = await first_of(output, self._typed.wait(), self._over(), timeout=pause)
         if output in done and output.result().closed:
             await self._over()

@@ -98,7 +98,7 @@ def _is_of_a_terminal(name: str) -> bool:
 def merge_path(caller: str | None, login: str | None) -> str:
     """The caller's entries in their order, then those of the login environment that are missing."""
     entries = [*(caller or "").split(":"), *(login or "").split(":")]
-    return ":".join(dict.fromkeys(entry for entry in entries if entry))
+    return ":".join(dict.fromkeys([entry for entry in entries if entry]))
 
 
 def without(env: Environment, removed: Collection[str]) -> dict[str, str]:

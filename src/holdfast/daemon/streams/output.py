@@ -55,7 +55,7 @@ async def wait_beyond(context: DaemonContext, process_id: ProcessId, stream: str
     process = await until_started(context, process_id)
     if process is None:
         return True
-    reach = asyncio.ensure_future(context.outputs.beyond(process_id, stream, at))
+    reach = context.outputs.beyond(process_id, stream, at)
     ended = () if process.has_ended else (context.registry.wait_ended(process_id),)
     finished = await first_of(reach, *ended)
     now = context.registry.get(process_id)
@@ -83,13 +83,14 @@ async def pieces(
     follow: bool,
     end: int | None = None,
     to_exit: bool = False,
+    is_new: bool = False,
 ) -> AsyncIterator[Chunk]:
     """The log from `start` on, up to `upto` or its end; with `follow`, until nothing more can come in any run, or
     `to_exit`: until the process has ended and what it wrote was given. `end`: where the log ended just now, so that
-    nothing is read from there before more has come.
+    nothing is read from there before more has come. `is_new`: all of it was written a moment ago.
     """
     run, closed, is_complete = 0, not follow, False
-    ahead, is_new = (math.inf if end is None else end), False
+    ahead = math.inf if end is None else end
     most = math.inf if upto is None else upto
     if to_exit and (reach := _reach_at_end(context, process_id, stream)) is not None:
         closed, upto, ahead = True, int(min(reach, most)), math.inf
@@ -120,12 +121,9 @@ async def pieces(
             return False
         await until_started(context, process_id)
         run = run_of(context, process_id)
-        if to_exit:
-            closed = await _is_over_beyond(context, process_id, stream, at)
-            if (reach := _reach_at_end(context, process_id, stream)) is not None:
-                upto = int(min(reach, most))
-        else:
-            closed = await _is_closed_beyond(context, process_id, stream, at)
+        closed = await _is_over_beyond(context, process_id, stream, at, to_exit)
+        if to_exit and (reach := _reach_at_end(context, process_id, stream)) is not None:
+            upto = int(min(reach, most))
         return True
 
     async with aclosing(follow_cursor(start, read, wait)) as chunks:
@@ -133,13 +131,30 @@ async def pieces(
             yield chunk
 
 
-async def _is_closed_beyond(context: DaemonContext, process_id: ProcessId, stream: str, at: int) -> bool:
-    """Until a stream has output beyond `at` or is closed: whether it is closed. A place that does not answer is waited
-    for, until its processes have ended. Raises Unreachable for this machine.
+async def _is_over_beyond(context: DaemonContext, process_id: ProcessId, stream: str, at: int, to_exit: bool) -> bool:
+    """Until a stream has output beyond `at` or is closed, or, `to_exit`, its process has ended: whether it is one of
+    the latter. A place that does not answer is waited for, until its processes have ended. Raises Unreachable for this
+    machine.
     """
+
+    def has_ended() -> bool:
+        now = context.registry.get(process_id)
+        return to_exit and (now is None or now.has_ended)
+
     while True:
+        reach = context.outputs.beyond(process_id, stream, at)
+        with context.registry.watching([process_id]) as changed:
+            reach.add_done_callback(lambda _, changed=changed: changed.set())  # type: ignore[misc]
+            try:
+                while not reach.done() and not has_ended():
+                    await changed.wait()
+                    changed.clear()
+            finally:
+                reach.cancel()
+        if has_ended():
+            return True
         try:
-            return (await context.outputs.beyond(process_id, stream, at)).closed
+            return reach.result().closed
         except Unreachable:
             process = context.registry.get(process_id)
             if process is None or process.output_closed:
@@ -147,14 +162,6 @@ async def _is_closed_beyond(context: DaemonContext, process_id: ProcessId, strea
             if process.meta.place is None:
                 raise
             await asyncio.sleep(_UNREACHABLE_PAUSE)
-
-
-async def _is_over_beyond(context: DaemonContext, process_id: ProcessId, stream: str, at: int) -> bool:
-    """Until a stream has output beyond `at` or is closed, or its process has ended: whether one of the latter."""
-    closed = asyncio.ensure_future(_is_closed_beyond(context, process_id, stream, at))
-    done = await first_of(closed, context.registry.wait_ended(process_id))
-    now = context.registry.get(process_id)
-    return now is None or now.has_ended or (closed in done and closed.result())
 
 
 def _reach_at_end(context: DaemonContext, process_id: ProcessId, stream: str) -> int | None:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from functools import partial
 from typing import NamedTuple
 
-from holdfast.daemon.core.tasks import BackgroundTasks
-from holdfast.errors import HoldfastError
 from holdfast.model.process import ProcessId
 from holdfast.places.keeper_link import KeeperLink, Refused
-from holdfast.records import Struct
+from holdfast_keeper.protocol import Message
 
 
 class Reach(NamedTuple):
@@ -20,68 +19,72 @@ class Reach(NamedTuple):
     closed: bool
 
 
-class _StreamWaiter(Struct, frozen=True):
+class _StreamWaiter(NamedTuple):
     after: int
     reached: asyncio.Future[Reach]
 
 
 class Outputs:
-    def __init__(self, keeper_of: Callable[[ProcessId], KeeperLink], background: BackgroundTasks) -> None:
+    def __init__(self, keeper_of: Callable[[ProcessId], KeeperLink]) -> None:
         self._keeper_of = keeper_of
-        self._background = background
         self._flows: dict[tuple[ProcessId, str], _Flow] = {}
 
-    async def beyond(self, process_id: ProcessId, stream: str, after: int) -> Reach:
-        """How far the stream reaches once it reaches beyond `after` or is closed. Raises Unreachable."""
-        flow = self._flows.get((process_id, stream))
+    def beyond(self, process_id: ProcessId, stream: str, after: int) -> asyncio.Future[Reach]:
+        """How far the stream reaches once it reaches beyond `after` or is closed. Raises Unreachable.
+
+        Cancel it to wait no longer.
+        """
+        key = (process_id, stream)
+        flow = self._flows.get(key)
         if flow is None:
-            flow = self._flows[process_id, stream] = _Flow()
-            self._background.start(self._follow(process_id, stream, flow), "output")
-        elif after < flow.asked_after:
-            return await self._ask(process_id, stream, after)
-        return await flow.wait(after)
-
-    async def _follow(self, process_id: ProcessId, stream: str, flow: _Flow) -> None:
-        """Ask the keeper while there are waiters. The last request stays open, at no cost, until there is output."""
-        try:
-            await asyncio.sleep(0)  # until the first waiter is in
-            while flow.waiters:
-                flow.asked_after = min(waiter.after for waiter in flow.waiters)
-                flow.reached(await self._ask(process_id, stream, flow.asked_after))
-        except HoldfastError as failed:
-            flow.failed(failed)
-        finally:
-            self._flows.pop((process_id, stream), None)
-
-    async def _ask(self, process_id: ProcessId, stream: str, after: int) -> Reach:
-        try:
-            answer = await self._keeper_of(process_id).request("wait_output", id=process_id, stream=stream, after=after)
-        except Refused:  # no such bundle: there is no more output
-            return Reach(after, True)
-        return Reach(answer["end"], answer["closed"])
+            ask = partial(self._keeper_of(process_id).begin, "wait_output", id=process_id, stream=stream)
+            flow = self._flows[key] = _Flow(ask, partial(self._flows.pop, key, None))
+        return flow.wait(after)
 
 
 class _Flow:
-    def __init__(self) -> None:
-        self.waiters: list[_StreamWaiter] = []
-        self.asked_after = 0
+    """Those who wait for one stream, and the requests to the keeper for them. The last request stays open, at no cost,
+    until there is output.
+    """
 
-    async def wait(self, after: int) -> Reach:
+    def __init__(self, ask: Callable[..., asyncio.Future[Message]], forget: Callable[[], object]) -> None:
+        self._ask_keeper = ask
+        self._forget = forget
+        self._waiters: list[_StreamWaiter] = []
+        #: The offsets of the requests that are open.
+        self._asked: list[int] = []
+
+    def wait(self, after: int) -> asyncio.Future[Reach]:
         waiter = _StreamWaiter(after, asyncio.get_running_loop().create_future())
-        self.waiters.append(waiter)
-        try:
-            return await waiter.reached
-        finally:
-            if waiter in self.waiters:
-                self.waiters.remove(waiter)
+        self._waiters.append(waiter)
+        if not self._asked or after < min(self._asked):
+            self._ask(after)
+        return waiter.reached
 
-    def reached(self, reach: Reach) -> None:
-        for waiter in list(self.waiters):
-            if (reach.closed or reach.end > waiter.after) and not waiter.reached.done():
+    def _ask(self, after: int) -> None:
+        self._asked.append(after)
+        self._ask_keeper(after=after).add_done_callback(partial(self._answered, after))
+
+    def _answered(self, after: int, answer: asyncio.Future[Message]) -> None:
+        self._asked.remove(after)
+        failed = None if answer.cancelled() else answer.exception()
+        if isinstance(failed, Refused):  # no such bundle: there is no more output
+            reach = Reach(after, True)
+        elif failed is None and not answer.cancelled():
+            reach = Reach(answer.result()["end"], answer.result()["closed"])
+        waiters, self._waiters = self._waiters, []
+        for waiter in waiters:
+            if waiter.reached.done():
+                continue  # the caller waits no longer
+            if answer.cancelled():
+                waiter.reached.cancel()
+            elif failed is not None and not isinstance(failed, Refused):
+                waiter.reached.set_exception(failed)
+            elif reach.closed or reach.end > waiter.after:
                 waiter.reached.set_result(reach)
-                self.waiters.remove(waiter)
-
-    def failed(self, error: HoldfastError) -> None:
-        for waiter in self.waiters:
-            if not waiter.reached.done():
-                waiter.reached.set_exception(error)
+            else:
+                self._waiters.append(waiter)
+        if self._waiters and not self._asked:
+            self._ask(min(waiter.after for waiter in self._waiters))
+        elif not self._asked:
+            self._forget()

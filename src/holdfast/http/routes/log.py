@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from base64 import b64encode
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from holdfast.client import calls
 from holdfast.client.link import Output
@@ -124,8 +124,8 @@ async def _wait(request: HttpRequest) -> None:
     if process.has_ended or stream not in process.meta.streams:
         return
     at = max(query.get(name) or 0 for name in ("from", "beyond"))
-    waits = {
-        asyncio.ensure_future(context.outputs.beyond(process.id, stream, at)),
+    waits: set[asyncio.Future[Any]] = {
+        context.outputs.beyond(process.id, stream, at),
         asyncio.ensure_future(context.registry.wait_ended(process.id)),
     }
     try:
