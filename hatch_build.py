@@ -40,7 +40,7 @@ class ForkServerHook(BuildHookInterface):  # type: ignore[type-arg]
         if self.target_name != "wheel":
             return
         # The command line needs only the standard library, so it can be imported here.
-        write = "import sys; sys.path.insert(0, 'src'); from holdfast.cli import manual; manual.write(sys.argv[1])"
+        write = "import sys; sys.path.insert(0, 'src'); from holdfast.cli.help import manual; manual.write(sys.argv[1])"
         subprocess.run([sys.executable, "-c", write, _MANUAL], cwd=self.root, check=True)
         if not sys.platform.startswith("linux"):
             return

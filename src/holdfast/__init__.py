@@ -13,11 +13,11 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from holdfast import project as project
     from holdfast.client.aio import AsyncClient, aconnect
-    from holdfast.client.approval import Approval
-    from holdfast.client.notification import Notification
-    from holdfast.client.page import LogPage
     from holdfast.client.process import KillResult, Process, Waited
-    from holdfast.client.search import Found, Match
+    from holdfast.client.results.approval import Approval
+    from holdfast.client.results.notification import Notification
+    from holdfast.client.results.page import LogPage
+    from holdfast.client.results.search import Found, Match
     from holdfast.client.sync import Client, connect
     from holdfast.errors import (
         AlreadyRunning,
@@ -66,12 +66,12 @@ _ELSEWHERE = {
     "AsyncClient": "client.aio",
     "Process": "client.process",
     "KillResult": "client.process",
-    "Approval": "client.approval",
+    "Approval": "client.results.approval",
     "Waited": "client.process",
-    "Notification": "client.notification",
-    "LogPage": "client.page",
-    "Found": "client.search",
-    "Match": "client.search",
+    "Notification": "client.results.notification",
+    "LogPage": "client.results.page",
+    "Found": "client.results.search",
+    "Match": "client.results.search",
     "TextView": "model.text",
 }
 

@@ -6,9 +6,9 @@ from typing import Annotated, Any, NamedTuple, get_args, get_origin, get_type_hi
 
 from holdfast.errors import BadValue
 from holdfast.model.addresses import parse_address
+from holdfast.model.notices.sink_config import read_sinks
+from holdfast.model.notices.sinks import Sink
 from holdfast.model.process import is_name
-from holdfast.model.sink_config import read_sinks
-from holdfast.model.sinks import Sink
 from holdfast.model.units import parse_seconds, parse_size
 from holdfast.paths import Paths, find_paths, make_directories
 from holdfast.records import Struct, asdict, field

@@ -13,7 +13,7 @@ import holdfast
 from holdfast.errors import BadValue, HoldfastError, Unsupported
 from holdfast.model.units import parse_seconds
 from holdfast.ops.start import Start
-from holdfast.places import container_options, ssh
+from holdfast.places.backends import container_options, ssh
 from tests.cli.calling import out, refusal
 from tests.contracts.engines import IMAGE, close_engines, engine
 from tests.contracts.sshd import close_server, shared_server

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterable
 
-from holdfast.client.notification import Notification
+from holdfast.client.results.notification import Notification
 from tests.chaos.commands import Child
 
 

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.cli.completing import slots_at
+from holdfast.cli.help.completing import slots_at
 from holdfast.cli.options import Option, Verb, load
 from holdfast.cli.verbs import VERBS
 from tests.cli.calling import out, refusal, start

@@ -7,8 +7,8 @@ import time
 import pytest
 
 from holdfast.cli import console
-from holdfast.cli.attached import Undo, parse_key, without_queries
 from holdfast.cli.outcomes import exit_status
+from holdfast.cli.terminal.attached import Undo, parse_key, without_queries
 from holdfast.client.process import Process, outcome
 from holdfast.errors import BadValue
 from holdfast.model.units import (

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.cli import similar
+from holdfast.cli.help import similar
 from holdfast.cli.main import main
 from holdfast.cli.options import load
 from holdfast.cli.verbs import ALIASES, VERBS

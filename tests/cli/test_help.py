@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.cli import help
+from holdfast.cli.help import usage
 from holdfast.cli.main import main
 from holdfast.cli.options import Verb
 from holdfast.cli.verbs import VERBS
@@ -23,7 +23,7 @@ def verb_of(name: str) -> Verb:
 @pytest.mark.parametrize("name", VERBS)
 def test_every_verb_has_a_page_like_a_manual_s(name: str) -> None:
     verb = verb_of(name)
-    page = help.verb_page(verb)
+    page = usage.verb_page(verb)
     for section in ("NAME", "SYNOPSIS", "DESCRIPTION", "OPTIONS", "EXIT CODES", "EXAMPLES"):
         assert f"\n{section}\n" in f"\n{page}"
     for option in verb.options:
@@ -36,7 +36,7 @@ def test_every_verb_has_a_page_like_a_manual_s(name: str) -> None:
 @pytest.mark.parametrize("name", ["", *VERBS])
 @pytest.mark.parametrize("width", [60, 80, 96])
 def test_pages_fit_the_terminal_and_commands_to_copy_stay_whole(name: str, width: int) -> None:
-    page = help.verb_page(verb_of(name), width) if name else help.overview("somewhere", width)
+    page = usage.verb_page(verb_of(name), width) if name else usage.overview("somewhere", width)
     too_long = [line for line in page.split("\n") if len(line) > width]
     assert [line for line in too_long if width >= 80 or not line.startswith("        $ ")] == []
 
@@ -50,7 +50,7 @@ def test_a_page_is_as_wide_as_the_terminal_within_bounds(home: Path, cols: int, 
 
 
 def test_without_a_terminal_a_page_has_80_columns(home: Path) -> None:
-    assert out("ps", "--help") == help.verb_page(verb_of("ps"), 80)
+    assert out("ps", "--help") == usage.verb_page(verb_of("ps"), 80)
     assert max(map(len, out().split("\n"))) <= 80
 
 
@@ -64,7 +64,7 @@ def test_the_help_of_every_option_with_choices_names_its_default(name: str) -> N
 @pytest.mark.parametrize("words", [["ps", "--help"], ["ps", "-h"], ["help", "ps"], ["ps", "-ah"]])
 def test_the_ways_to_a_page(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert main(words) == 0
-    assert capsys.readouterr().out == help.verb_page(verb_of("ps"))
+    assert capsys.readouterr().out == usage.verb_page(verb_of("ps"))
 
 
 @pytest.mark.parametrize("words", [["--help"], ["-h"], ["help"]])

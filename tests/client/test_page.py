@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from holdfast.client.link import Output
-from holdfast.client.page import LogPage, line_end, make_page
+from holdfast.client.results.page import LogPage, line_end, make_page
 from holdfast.wire.frames import Message
 
 

@@ -15,16 +15,16 @@ from typing import Any, TypeVar
 
 from holdfast.model.lifecycle import Running
 from holdfast.model.process import HeldProcess, Meta, ProcessId
-from holdfast.places.apptainer import ApptainerBackend
 from holdfast.places.backend import PlaceSpec, Site
+from holdfast.places.backends.apptainer import ApptainerBackend
+from holdfast.places.backends.container import ContainerBackend, ContainerPlace, DockerBackend, PodmanBackend
+from holdfast.places.backends.ssh import SshBackend, SshPlace
 from holdfast.places.base import ExecutionPlace, PlaceGone, start_program
 from holdfast.places.carry import make_runtime
-from holdfast.places.container import ContainerBackend, ContainerPlace, DockerBackend, PodmanBackend
 from holdfast.places.local import CONTROL, FD_STORE, LocalPlace, connect_socket
 from holdfast.places.mirrored import MirroredPlace
-from holdfast.places.relay_link import RelayProcess, start_relay
+from holdfast.places.relay.link import RelayProcess, start_relay
 from holdfast.places.remote import RemotePlace
-from holdfast.places.ssh import SshBackend, SshPlace
 from holdfast_keeper import protocol
 from tests.contracts.clouds import REAL, cloud
 from tests.contracts.engines import engine

@@ -19,11 +19,13 @@ import pytest
 
 from holdfast.errors import Unreachable
 from holdfast.model.process import HeldProcess
-from holdfast.places import keeper_link, mirror_source, relay_link
+from holdfast.places import keeper_link
 from holdfast.places.base import ExecutionPlace, PlaceGone
 from holdfast.places.mirrored import MirroredPlace
-from holdfast.places.relay import MARK
-from holdfast.places.relay_link import FrameReader, RelayPeer, RelayProcess, start_relay
+from holdfast.places.relay import link as relay_link
+from holdfast.places.relay import mirror_source
+from holdfast.places.relay.link import FrameReader, RelayPeer, RelayProcess, start_relay
+from holdfast.places.relay.program import MARK
 from holdfast.places.remote import RemotePlace
 from holdfast_keeper import protocol
 from tests.contracts.staged import HELLO, RELAY, RelayedPlace, SharedPlace, StagedPlace

@@ -13,10 +13,10 @@ from pathlib import Path
 import pytest
 
 from holdfast.errors import CommandNotFound, NotExecutable
+from holdfast.model.probes.prompts import Terminal
 from holdfast.model.process import HeldProcess, Leftover, ProcessId
-from holdfast.model.prompts import Terminal
 from holdfast.places.base import Refused
-from holdfast.places.file_program import MARK
+from holdfast.places.relay.file_program import MARK
 from holdfast.wire.frames import FrameDecoder, Message, encode, encode_bytes, peer_credentials
 from tests.contracts.staged import IMPLEMENTATIONS, StagedPlace
 from tests.support import free_port

@@ -20,10 +20,10 @@ import pytest
 
 from holdfast.errors import BadValue, Unreachable
 from holdfast.machine import proc
-from holdfast.places import relay_link
-from holdfast.places import ssh as ssh_places
 from holdfast.places.backend import PlaceSpec, Site
-from holdfast.places.ssh import SshBackend, SshClient, SshPlace
+from holdfast.places.backends import ssh as ssh_places
+from holdfast.places.backends.ssh import SshBackend, SshClient, SshPlace
+from holdfast.places.relay import link as relay_link
 from tests.contracts.sshd import SshServer, shared_server
 from tests.contracts.staged import SOURCE, StagedPlace, ssh
 from tests.contracts.test_links import count, expect_all_lines, grown

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from holdfast.model import breaker, match_data, watching
-from holdfast.model.matches import Held, WatchMatch
-from holdfast.model.notice_texts import digest, text
+from holdfast.model.notices import breaker, match_data, watching
+from holdfast.model.notices.matches import Held, WatchMatch
+from holdfast.model.notices.notice_texts import digest, text
 from holdfast.records import asdict
 from holdfast.settings import Settings, read_settings
 

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from holdfast.cli import manual
+from holdfast.cli.help import manual
 from holdfast.extras import DISTRIBUTION
 from holdfast.version import VERSION
 

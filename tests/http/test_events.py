@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast import light_json
-from holdfast.client.http_parser import EventParser
+from holdfast.client.http.parser import EventParser
 from holdfast.http import sse
 from tests.http.asking import Api, events
 from tests.support import eventually

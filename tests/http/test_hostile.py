@@ -16,7 +16,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.client.http_parser import InvalidHttp, ResponseParser
+from holdfast.client.http.parser import InvalidHttp, ResponseParser
 from holdfast.http.negotiate import choose
 from tests.http.asking import Api
 from tests.http.test_bus import opened

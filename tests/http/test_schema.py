@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, Phase, settings
 from schemathesis.checks import CHECKS
 
 import holdfast
-from holdfast.client.http_exchange import HttpAddress, HttpExchange
+from holdfast.client.http.exchange import HttpAddress, HttpExchange
 from holdfast.http.openapi import document
 from holdfast.http.routes import ROUTES
 from holdfast.http.routing import API, RouteTable

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from holdfast.client.page import text_of
+from holdfast.client.results.page import text_of
 from holdfast.errors import BadValue
 from holdfast.logs.blocks import SHOWN, cleaned
 from holdfast.logs.pattern import compile_pattern

@@ -5,8 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from holdfast.model import watching
-from holdfast.model.watching import Disabled, MatchDigest, Notified, WatchMatch, WatchOutcome, WatchRules, WatchState
+from holdfast.model.notices import watching
+from holdfast.model.notices.watching import (
+    Disabled,
+    MatchDigest,
+    Notified,
+    WatchMatch,
+    WatchOutcome,
+    WatchRules,
+    WatchState,
+)
 
 
 def match(number: int, stream: str = "out", pattern: str = "ERROR") -> WatchMatch:

@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from holdfast.model import breaker, watching
-from holdfast.model.breaker import Breaker, BreakerRules, admit, next_due, release, rename, take, transfer
-from holdfast.model.watching import Held, MatchDigest, Notified, WatchState
+from holdfast.model.notices import breaker, watching
+from holdfast.model.notices.breaker import Breaker, BreakerRules, admit, next_due, release, rename, take, transfer
+from holdfast.model.notices.watching import Held, MatchDigest, Notified, WatchState
 from holdfast.records import names
 from tests.model.found import match, matches
 from tests.model.test_watching import ANY_JSON

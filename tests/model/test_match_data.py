@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 
-from holdfast.model import breaker, match_data
-from holdfast.model.matches import Held, WatchMatch
-from holdfast.model.watching import Disabled, MatchDigest, Notified, WatchRules, WatchState, matched
+from holdfast.model.notices import breaker, match_data
+from holdfast.model.notices.matches import Held, WatchMatch
+from holdfast.model.notices.watching import Disabled, MatchDigest, Notified, WatchRules, WatchState, matched
 from tests.model.found import match, matches
 
 LOG = b"start\nERROR one\nERROR two\nquiet\nERROR three\n"

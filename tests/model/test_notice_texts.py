@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from holdfast.model.notice_texts import _KINDS, digest, text
-from holdfast.model.untrusted_text import beginning, line, tail
+from holdfast.model.notices.notice_texts import _KINDS, digest, text
+from holdfast.model.notices.untrusted_text import beginning, line, tail
 from tests.model.test_watching import ANY_JSON
 
 ID = "proc_0123456789ab"

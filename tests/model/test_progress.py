@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.model.progress import NewOutput, OutputSpan, Progress, begin, checked
+from holdfast.model.notices.progress import NewOutput, OutputSpan, Progress, begin, checked
 from tests.model.test_watching import ANY_JSON
 
 YEAR = 365 * 86400.0

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.model import prompts
-from holdfast.model.prompts import Reader, Terminal
+from holdfast.model.probes import prompts
+from holdfast.model.probes.prompts import Reader, Terminal
 
 LINES = Terminal(echo=True, canonical=True)
 HIDDEN = Terminal(echo=False, canonical=True)

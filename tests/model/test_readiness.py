@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast.model import readiness
 from holdfast.model.lifecycle import Requested, Running
+from holdfast.model.probes import readiness
+from holdfast.model.probes.readiness import Readiness
 from holdfast.model.process import HeldProcess
-from holdfast.model.readiness import Readiness
 from holdfast.records import replace
 from tests.model.made import ended, process
 

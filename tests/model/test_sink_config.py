@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from holdfast.errors import BadValue
-from holdfast.model.sink_config import read_sinks
-from holdfast.model.sinks import DEFAULT_KINDS, Quiet, Secret, shown_address, without
+from holdfast.model.notices.sink_config import read_sinks
+from holdfast.model.notices.sinks import DEFAULT_KINDS, Quiet, Secret, shown_address, without
 
 HOOK = {"name": "hook", "webhook": "https://example.org/hooks/T0KEN42"}
 

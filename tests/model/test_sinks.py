@@ -11,8 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.model.events import Notice
-from holdfast.model.process import ProcessId
-from holdfast.model.sinks import (
+from holdfast.model.notices.sinks import (
     FARTHEST,
     KINDS,
     LONGEST_PAUSE,
@@ -27,6 +26,7 @@ from holdfast.model.sinks import (
     pause,
     wants,
 )
+from holdfast.model.process import ProcessId
 
 BERLIN = ZoneInfo("Europe/Berlin")
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.model import stalls
 from holdfast.model.lifecycle import Running
-from holdfast.model.stalls import ActivitySample, Stall, StallWatch
+from holdfast.model.probes import stalls
+from holdfast.model.probes.stalls import ActivitySample, Stall, StallWatch
 from holdfast.records import replace
 from tests.model.made import ended, process
 

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.model.sinks import KINDS
-from holdfast.model.summaries import harmless, summary_of
+from holdfast.model.notices.sinks import KINDS
+from holdfast.model.notices.summaries import harmless, summary_of
 
 
 def note(kind: str = "completion", **data: Any) -> dict[str, Any]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
+from holdfast.model.probes.usage import HISTORY, Track, most
 from holdfast.model.units import sparkline
-from holdfast.model.usage import HISTORY, Track, most
 
 _SIZES = st.one_of(st.none(), st.integers(0, 1 << 50))
 

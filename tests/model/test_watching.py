@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.model.matches import MOST_CHARACTERS, MOST_LINES
-from holdfast.model.watching import (
+from holdfast.model.notices.matches import MOST_CHARACTERS, MOST_LINES
+from holdfast.model.notices.watching import (
     Disabled,
     Held,
     MatchDigest,

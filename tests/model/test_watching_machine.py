@@ -8,8 +8,8 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from holdfast.model import watching
-from holdfast.model.watching import Disabled, MatchDigest, Notified, WatchOutcome, WatchRules, WatchState
+from holdfast.model.notices import watching
+from holdfast.model.notices.watching import Disabled, MatchDigest, Notified, WatchOutcome, WatchRules, WatchState
 from tests.model.found import matches
 
 YEAR = 365 * 86400.0

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import holdfast
-from holdfast.client.notification import Notification
+from holdfast.client.results.notification import Notification
 from tests.support import eventually
 
 

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 import holdfast
-from holdfast.client.notification import Notification
+from holdfast.client.results.notification import Notification
 from tests.support import eventually
 
 

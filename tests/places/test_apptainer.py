@@ -22,11 +22,11 @@ from typing import Any
 import pytest
 
 from holdfast.errors import BadValue
-from holdfast.places import engine as engine_client
-from holdfast.places.apptainer import Apptainer, ApptainerBackend, ApptainerPlace
 from holdfast.places.backend import Sandbox
+from holdfast.places.backends import engine as engine_client
+from holdfast.places.backends.apptainer import Apptainer, ApptainerBackend, ApptainerPlace
+from holdfast.places.backends.engine import EngineFailed
 from holdfast.places.base import PlaceGone
-from holdfast.places.engine import EngineFailed
 from tests.contracts.engines import TestApptainer, engine, make_root
 from tests.contracts.staged import StagedPlace, container, container_place, leave, until_gone
 from tests.support import end_instance, eventually

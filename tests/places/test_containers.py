@@ -15,13 +15,13 @@ from typing import Any
 import pytest
 
 from holdfast.errors import BadValue
-from holdfast.places import container as containers
-from holdfast.places import engine as engine_client
 from holdfast.places.backend import Sandbox
+from holdfast.places.backends import container as containers
+from holdfast.places.backends import engine as engine_client
+from holdfast.places.backends.container import ContainerPlace, DockerBackend, PodmanBackend
+from holdfast.places.backends.engine import Engine, EngineFailed
 from holdfast.places.base import PlaceGone, Refused
 from holdfast.places.carry import make_runtime
-from holdfast.places.container import ContainerPlace, DockerBackend, PodmanBackend
-from holdfast.places.engine import Engine, EngineFailed
 from tests.contracts.engines import IMAGE, TestEngine, engine, make_root, needs
 from tests.contracts.staged import CONTAINERS, StagedPlace, container, container_place, until_gone
 from tests.support import eventually, never

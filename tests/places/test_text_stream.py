@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from holdfast.places.relay import MARK
-from holdfast.places.text_stream import TextDecoder, TextEncoder
+from holdfast.places.relay.program import MARK
+from holdfast.places.relay.text_stream import TextDecoder, TextEncoder
 from tests.contracts.staged import RELAY
 
 
@@ -59,7 +59,8 @@ def test_a_line_without_end_is_refused() -> None:
 def test_a_relay_whose_peer_is_silent_ends(tmp_path: Path) -> None:
     *words, _, source = RELAY[:6]
     code = (
-        "import sys; sys.path.insert(0, sys.argv[1]); import holdfast.places.text_stream as t; t.SILENCE_LIMIT = 0.5; "
+        "import sys; sys.path.insert(0, sys.argv[1]); "
+        "import holdfast.places.relay.text_stream as t; t.SILENCE_LIMIT = 0.5; "
         "import holdfast.places.carried as c; c.main('text', sys.argv[2:])"
     )
     command = [*words, code, source, "relay", f"{tmp_path}/place"]

@@ -7,7 +7,7 @@ import os
 import signal
 
 from holdfast.daemon.workers.sink_lane import SinkWorker
-from holdfast.model.sinks import SendResult
+from holdfast.model.notices.sinks import SendResult
 from holdfast.sinks.message import SinkMessage
 from tests.sinks.receiver import Receiver
 from tests.support import eventually, is_alive

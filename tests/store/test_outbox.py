@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from holdfast.model.events import Notice, queued
+from holdfast.model.notices.sinks import FARTHEST, DeliveryState, Outgoing, Settled, Sink
 from holdfast.model.process import ProcessId
-from holdfast.model.sinks import FARTHEST, DeliveryState, Outgoing, Settled, Sink
 from holdfast.records import replace
 from holdfast.store import outbox
 from holdfast.store.db import open_db

@@ -22,9 +22,9 @@ from holdfast.model.lifecycle import (
     StopRequest,
     Unseen,
 )
+from holdfast.model.probes.readiness import Readiness
+from holdfast.model.probes.stalls import Stall
 from holdfast.model.process import Leftover, Meta, StreamExtent
-from holdfast.model.readiness import Readiness
-from holdfast.model.stalls import Stall
 from holdfast.records import replace
 from holdfast.store import rows
 from holdfast.store.db import open_db

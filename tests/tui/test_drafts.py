@@ -6,9 +6,9 @@ import pytest
 from rich.console import Console
 
 from holdfast.session_log import LogEntry
-from holdfast.tui import transcript
-from holdfast.tui.transcript import Drawn, draw_block
-from holdfast.tui.transcript_blocks import ConversationBlocks
+from holdfast.tui.sessions import transcript
+from holdfast.tui.sessions.transcript import Drawn, draw_block
+from holdfast.tui.sessions.transcript_blocks import ConversationBlocks
 
 ANSWER = "# Result\n\nAll **tests** pass.\n\n- one\n- two\n\n```python\nfirst = 1\n\nsecond = 2\n```\n\nThe end."
 

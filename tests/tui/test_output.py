@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import Any
 
 import holdfast
-from holdfast.tui.ansi_lines import coloured, line_text
-from holdfast.tui.log_view import LogView
-from holdfast.tui.log_window import MOST, LogWindow
-from holdfast.tui.terminal_keys import bytes_of
+from holdfast.tui.processes.ansi_lines import coloured, line_text
+from holdfast.tui.processes.log_view import LogView
+from holdfast.tui.processes.log_window import MOST, LogWindow
+from holdfast.tui.processes.terminal_keys import bytes_of
 from tests.tui.stage import Stage, on_stage
 
 

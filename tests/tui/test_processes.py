@@ -11,8 +11,8 @@ from typing import Any
 import holdfast
 from holdfast.client.process import Process
 from holdfast.errors import NoApprover
-from holdfast.tui.process_rows import draw_process
-from holdfast.tui.processes_view import ProcessesView
+from holdfast.tui.processes.rows import draw_process
+from holdfast.tui.processes.view import ProcessesView
 from holdfast.tui.states import state_of
 from tests.support import eventually
 from tests.tui.stage import Stage, on_stage

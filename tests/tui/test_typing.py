@@ -7,8 +7,8 @@ from pathlib import Path
 from textual import events
 
 import holdfast
-from holdfast.tui.dialogs import ConfirmDialog
-from holdfast.tui.text_boxes import LineBox
+from holdfast.tui.widgets.dialogs import ConfirmDialog
+from holdfast.tui.widgets.text_boxes import LineBox
 from tests.tui.stage import Stage, on_stage
 
 _NAMES = {"\x7f": "backspace", "/": "slash", "\r": "enter"}

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from holdfast.logs import states
 from holdfast.logs.matcher import StreamMatcher
-from holdfast.model.watching import WatchMatch
+from holdfast.model.notices.watching import WatchMatch
 from holdfast.watch.jobs import match_of
 from holdfast.watch.patterns import Patterns
 from tests.watch import whole

@@ -8,7 +8,7 @@ import sys
 from contextlib import suppress
 from typing import Any
 
-from holdfast.agent.acp_agent import AcpAgent
+from holdfast.agent.acp.agent import AcpAgent
 from holdfast.agent.config import AgentConfig, find_acp, find_key, read_config
 from holdfast.agent.loop import Agent
 from holdfast.agent.model_client import ModelClient

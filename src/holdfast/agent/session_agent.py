@@ -1,6 +1,6 @@
 """What the agent of a session does in any case: its log, messages of the user, notices, recovery after a crash.
 
-How a turn is done is up to subclasses: by a model (`loop`), or by another program (`acp_agent`). Every step is in the
+How a turn is done is up to subclasses: by a model (`loop`), or by another program (`acp.agent`). Every step is in the
 session log before it is acted on, and a notice is acknowledged when it is in the log.
 """
 

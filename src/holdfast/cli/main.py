@@ -58,20 +58,20 @@ def _open_streams() -> None:
 
 def _run(words: list[str]) -> int:
     if not words:
-        from holdfast.cli import bare
+        from holdfast.cli.help import bare
 
         return bare.run()
     verb, *rest = words
     if verb in ("-h", "--help", "help"):
         return _help(rest)
     if verb == "--complete":
-        from holdfast.cli import completing
+        from holdfast.cli.help import completing
 
         return completing.run(rest)
     if verb in ("-V", "--version"):
         verb = "version"
     if verb not in VERBS:
-        from holdfast.cli import similar
+        from holdfast.cli.help import similar
 
         raise BadValue(f"no verb {verb[:80]!r}{similar.verb(verb)}", next="holdfast --help")
     module = __import__(f"holdfast.cli.verbs.{verb}", fromlist=["VERB"])
@@ -87,13 +87,13 @@ def _run(words: list[str]) -> int:
 
 
 def _help(words: list[str]) -> int:
-    from holdfast.cli import help
+    from holdfast.cli.help import usage
 
     words = resolved(words)
     if words and words[0] in VERBS:
-        sys.stdout.write(help.verb_page(load(words[0])))
+        sys.stdout.write(usage.verb_page(load(words[0])))
     else:
-        sys.stdout.write(help.overview())
+        sys.stdout.write(usage.overview())
     return 0
 
 
@@ -103,7 +103,7 @@ def _report(error: HoldfastError, words: list[str], typed: list[str]) -> int:
     if typed and typed[0] in ALIASES:
         _name_alias(error, words[0], typed[0])
     if error.code == "not_found" and "all" in words:
-        from holdfast.cli import similar
+        from holdfast.cli.help import similar
 
         error.next = similar.all_of(words[0], typed[0]) or error.next
     before_command = words[: words.index("--")] if "--" in words else words

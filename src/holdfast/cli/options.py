@@ -219,7 +219,7 @@ def _option(given: Given, name: str, word: str = "") -> Option:
     for option in given.verb.options:
         if name in option.names:
             return option
-    from holdfast.cli import similar
+    from holdfast.cli.help import similar
 
     typed = word or name
     known = [name for option in given.verb.options for name in option.names if name.startswith("--")]

@@ -184,8 +184,8 @@ class AsyncClient(AsyncCalls):
     async def _open(self, resume: float | None = None) -> AsyncLink:
         if self._address is None:
             return await open_connection(self.paths, self.session, self._delivered, self.is_strict, resume)
-        from holdfast.client.http_aio import open_http_connection
-        from holdfast.client.http_link import RECONNECT_TIMEOUT
+        from holdfast.client.http.aio import open_http_connection
+        from holdfast.client.http.link import RECONNECT_TIMEOUT
 
         connection = await open_http_connection(self._address, self.session, self._connect_timeout, self.is_strict)
         self._connect_timeout = RECONNECT_TIMEOUT

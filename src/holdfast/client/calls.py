@@ -24,15 +24,15 @@ if TYPE_CHECKING:
     from collections.abc import Generator, Sequence
     from typing import TypeAlias, TypedDict, TypeVar, Unpack
 
-    from holdfast.client.approval import Approval
     from holdfast.client.field_types import RunOptions
-    from holdfast.client.foreground import ForegroundResult
     from holdfast.client.launch import ClientState
     from holdfast.client.link import Output
-    from holdfast.client.notification import Notification
-    from holdfast.client.page import LogPage
     from holdfast.client.reading import Followed
-    from holdfast.client.search import Found, Match, Searching
+    from holdfast.client.results.approval import Approval
+    from holdfast.client.results.foreground import ForegroundResult
+    from holdfast.client.results.notification import Notification
+    from holdfast.client.results.page import LogPage
+    from holdfast.client.results.search import Found, Match, Searching
     from holdfast.wire.frames import Message
 
     T = TypeVar("T")
@@ -198,7 +198,7 @@ def foreground(
     `within` counts from the call on. `shown` is the most output in characters and tokens. `notices` is how many pending
     notifications are claimed with it, for the caller to acknowledge. Options as in `run`.
     """
-    from holdfast.client import foreground
+    from holdfast.client.results import foreground
 
     return (yield from foreground.foreground(client, command, timeout, within, shown, notices, options))
 
@@ -267,7 +267,7 @@ def logs(
     With `consume`, an owner session that is shown the end of an ended process (`process` of the page) is not notified
     of it any more.
     """
-    from holdfast.client.page import make_page
+    from holdfast.client.results.page import make_page
 
     where: Message = {"process": ref(process), "stream": stream, **({"consume": True} if consume else {})}
     where.update(_given({"from_time": from_time, "to_time": to_time}))
@@ -294,7 +294,7 @@ def _is_cut(output: list[Output], size: int) -> bool:
 
 
 def _last_page(where: Message, size: int, raw: bool) -> Call[LogPage]:
-    from holdfast.client.page import make_page
+    from holdfast.client.results.page import make_page
 
     answer, output = yield Ask("logs", {**where, "from": 0, "bytes": size})
     at_line_start, lost_head = False, not raw and answer["start"] > 0 and answer["start"] == answer["first"]
@@ -308,7 +308,7 @@ def _last_page(where: Message, size: int, raw: bool) -> Call[LogPage]:
 
 def _next_page(where: Message, offset: int, size: int, raw: bool, wait: float) -> Call[LogPage]:
     """The output after an offset; empty when none has come in time, or only a part of a character."""
-    from holdfast.client.page import make_page
+    from holdfast.client.results.page import make_page
 
     until = time.monotonic() + wait
     asked = {**where, "from": offset, "bytes": size, "wait": wait}
@@ -389,7 +389,7 @@ def matches(
 
 
 def _searching(process: Ref, pattern: str, limit: int | None, follow: bool, options: SearchOptions) -> Searching:
-    from holdfast.client.search import Searching
+    from holdfast.client.results.search import Searching
 
     unknown = options.keys() - _SEARCH_OPTIONS
     if unknown:
@@ -618,7 +618,7 @@ def inbox(
     others that take, until it is acknowledged or the connection is closed. Secrets in quoted output are masked, unless
     it is to be `raw`.
     """
-    from holdfast.client.notification import Notification
+    from holdfast.client.results.notification import Notification
 
     wait = _timeout(wait) or 0.0
     until = time.monotonic() + wait
@@ -660,7 +660,7 @@ def sinks() -> Call[list[Message]]:
 
 def approvals(*, all: bool = False, session: str | None = None) -> Call[list[Approval]]:
     """Requests for approval that are pending, and approvals that are valid; with `all`, also those that are over."""
-    from holdfast.client.approval import Approval
+    from holdfast.client.results.approval import Approval
 
     value, _ = yield Ask("approvals", {"all": all, "session": session}, limit=QUICK)
     return [Approval(fields) for fields in value["approvals"]]

@@ -20,7 +20,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from holdfast.client.http_exchange import HttpAddress
+    from holdfast.client.http.exchange import HttpAddress
     from holdfast.paths import Paths
 
 DEFAULT_SESSION = "default"
@@ -86,7 +86,7 @@ def address_of(url: str | None, token: str | None, is_home_named: bool, paths: P
         url = None if is_home_named else os.environ.get("HOLDFAST_URL") or None
     if url is None:
         return None
-    from holdfast.client.http_exchange import find_address
+    from holdfast.client.http.exchange import find_address
 
     return find_address(url, token, paths)
 

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from typing import ClassVar
 
     from holdfast.client.field_types import KillResultAttributes, ProcessAttributes
-    from holdfast.client.search import Match
+    from holdfast.client.results.search import Match
     from holdfast.wire.frames import Message
 else:
     ProcessAttributes = KillResultAttributes = object
@@ -115,7 +115,7 @@ class Waited:
         self.matches: dict[str, Match] = {}
         for process in self.processes:
             if (fields := value.get("matches", {}).get(process.id)) is not None:
-                from holdfast.client.search import Match
+                from holdfast.client.results.search import Match
 
                 self.matches[process.id] = process.match = Match(fields)
         self.timed_out = bool(value["timed_out"])

@@ -19,11 +19,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import Generic, Self, TypeAlias, TypeVar
 
-    from holdfast.client.approval import Approval
     from holdfast.client.calls import Ask
     from holdfast.client.link import Answer, Link
-    from holdfast.client.notification import Notification
-    from holdfast.client.search import Found
+    from holdfast.client.results.approval import Approval
+    from holdfast.client.results.notification import Notification
+    from holdfast.client.results.search import Found
 
     T = TypeVar("T")
     #: Sends a question and returns its number.
@@ -198,7 +198,7 @@ class FollowedApprovals(Followed["Approval"]):
     """Approvals that are pending, then each that changes. After a cut, pending ones come again."""
 
     def items(self, part: Output) -> list[Approval]:
-        from holdfast.client.approval import Approval
+        from holdfast.client.results.approval import Approval
 
         return [Approval(fields) for fields in _parsed(part)]
 
@@ -212,7 +212,7 @@ class FollowedNotices(Followed["Notification"]):
         self._idle_since: float | None = None
 
     def items(self, part: Output) -> list[Notification]:
-        from holdfast.client.notification import Notification
+        from holdfast.client.results.notification import Notification
 
         # An empty part: nothing is pending now.
         self._idle_since = None if part.data else time.monotonic()

@@ -141,7 +141,7 @@ class Client(SyncCalls):
             raise calls.closed()
         if self._address is None:
             return open_link(self.paths, self.session, self._delivered, self.is_strict, resume)
-        from holdfast.client.http_link import RECONNECT_TIMEOUT, open_http_link
+        from holdfast.client.http.link import RECONNECT_TIMEOUT, open_http_link
 
         link = open_http_link(self._address, self.session, self._connect_timeout, self.is_strict)
         self._connect_timeout = RECONNECT_TIMEOUT

@@ -14,17 +14,17 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Unpack, overload
 
-    from holdfast.client.approval import Approval
     from holdfast.client.calls import Ask, Call, Ref, Refs, Reply, SearchOptions, T
     from holdfast.client.field_types import RunOptions
-    from holdfast.client.foreground import ForegroundResult
     from holdfast.client.link import Output
-    from holdfast.client.notification import Notification
-    from holdfast.client.page import LogPage
     from holdfast.client.process import KillResult, Waited
     from holdfast.client.reading import Followed, Reading
-    from holdfast.client.screen import Screen
-    from holdfast.client.search import Found, Match
+    from holdfast.client.results.approval import Approval
+    from holdfast.client.results.foreground import ForegroundResult
+    from holdfast.client.results.notification import Notification
+    from holdfast.client.results.page import LogPage
+    from holdfast.client.results.screen import Screen
+    from holdfast.client.results.search import Found, Match
     from holdfast.wire.frames import Message
 
 
@@ -571,7 +571,7 @@ class SyncCalls(ClientState):
         process: An id, a name, or a unique prefix of either (of an id 4 hex digits or more).
         ansi: With colours and styles, as escape sequences.
         """
-        from holdfast.client.screen import Screen
+        from holdfast.client.results.screen import Screen
 
         value, _ = self._call(calls.Ask("screen", {"process": calls.ref(process), "ansi": ansi}, limit=60.0))
         return Screen(value["screen"])
@@ -923,7 +923,7 @@ class SyncCalls(ClientState):
         why: Why the user is asked.
         cwd: The directory in which it would be done.
         """
-        from holdfast.client.approval import Approval
+        from holdfast.client.results.approval import Approval
 
         value, _ = self._call(
             calls.Ask(
@@ -947,7 +947,7 @@ class SyncCalls(ClientState):
         scope: `once`: for this request. `session`: for this command in this session. `always`: for this command.
         by: The name of the approver, for the audit log.
         """
-        from holdfast.client.approval import Approval
+        from holdfast.client.results.approval import Approval
 
         value, _ = self._call(calls.Ask("approve", {"id": calls.ref(approval), "scope": scope, "by": by}, limit=60.0))
         return Approval(value["approval"])
@@ -958,7 +958,7 @@ class SyncCalls(ClientState):
         approval: The id of the request, or a unique prefix of it (4 hex digits or more).
         by: The name of the approver, for the audit log.
         """
-        from holdfast.client.approval import Approval
+        from holdfast.client.results.approval import Approval
 
         value, _ = self._call(calls.Ask("deny", {"id": calls.ref(approval), "by": by}, limit=60.0))
         return Approval(value["approval"])
@@ -977,7 +977,7 @@ class SyncCalls(ClientState):
         password: The password.
         by: The name of the user who typed it, for the audit log.
         """
-        from holdfast.client.approval import Approval
+        from holdfast.client.results.approval import Approval
 
         value, _ = self._call(
             calls.Ask(

@@ -12,7 +12,7 @@ from collections.abc import Callable, Coroutine
 from typing import Any
 
 from holdfast import light_json
-from holdfast.client.page import line_end, text_of
+from holdfast.client.results.page import line_end, text_of
 from holdfast.errors import BadValue
 from holdfast.http.request import HttpRequest
 from holdfast.http.responses import StreamedResponse, Write

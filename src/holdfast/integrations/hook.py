@@ -17,12 +17,12 @@ from holdfast.client.link import DaemonStopped, connect_again
 from holdfast.client.sync import connect
 from holdfast.errors import HoldfastError
 from holdfast.integrations import hosts
-from holdfast.model import notice_texts
+from holdfast.model.notices import notice_texts
 from holdfast.paths import find_paths
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from holdfast.client.notification import Notification
+    from holdfast.client.results.notification import Notification
     from holdfast.client.sync import Client
     from holdfast.integrations.hosts import Host
     from holdfast.wire.frames import Message

@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Iterator
 
 from holdfast.machine import proc
-from holdfast.model.prompts import Reader
+from holdfast.model.probes.prompts import Reader
 
 #: Bounds of one reading: a process may have thousands of threads, and a tree thousands of processes.
 _MOST_PIDS, _MOST_THREADS, _MOST_FILES = 200, 64, 64

@@ -14,7 +14,7 @@ from mcp.shared.exceptions import MCPError
 from pydantic import ValidationError
 
 from holdfast.client.aio import AsyncClient
-from holdfast.client.approval import Approval
+from holdfast.client.results.approval import Approval
 from holdfast.errors import HoldfastError
 from holdfast.mcp.peers import Context, client_name
 from holdfast.tools.answers import Answer, answer

@@ -18,7 +18,7 @@ from holdfast.errors import HoldfastError, NotFound
 if TYPE_CHECKING:
     from mcp.server.session import ServerSession
 
-    from holdfast.client.notification import Notification
+    from holdfast.client.results.notification import Notification
 
 #: The capability that a client looks for, and the topic of its messages.
 CHANNEL = "claude/channel"

@@ -6,8 +6,9 @@ import re
 import signal
 from collections.abc import Iterable, Sequence
 
-from holdfast.model import events, prompts, stalls
+from holdfast.model import events
 from holdfast.model.lifecycle import Ended, Exited, Restarting, Signaled, Skipped, reason
+from holdfast.model.probes import prompts, stalls
 from holdfast.model.process import HeldProcess
 from holdfast.model.units import age_text, duration_text, size_text
 from holdfast.records import Struct

@@ -7,10 +7,10 @@ from functools import lru_cache
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 from holdfast.model.lifecycle import Restarting, end_signal, exit_code, reason, stop_of
+from holdfast.model.probes.prompts import InputNeed
+from holdfast.model.probes.readiness import Readiness
+from holdfast.model.probes.stalls import Stall
 from holdfast.model.process import HeldProcess, Meta, ProcessId
-from holdfast.model.prompts import InputNeed
-from holdfast.model.readiness import Readiness
-from holdfast.model.stalls import Stall
 from holdfast.records import Struct, field, replace
 
 Kind: TypeAlias = Literal[

@@ -7,11 +7,11 @@ import re
 from typing import Any, Literal, NewType, TypeAlias
 
 from holdfast.model.lifecycle import Ended, Queued, Requested, Restarting, Running, State, Stopping
-from holdfast.model.progress import Progress
-from holdfast.model.prompts import InputNeed
-from holdfast.model.readiness import KINDS, Readiness, ReadinessKind
-from holdfast.model.stalls import Stall
-from holdfast.model.watching import WatchState
+from holdfast.model.notices.progress import Progress
+from holdfast.model.notices.watching import WatchState
+from holdfast.model.probes.prompts import InputNeed
+from holdfast.model.probes.readiness import KINDS, Readiness, ReadinessKind
+from holdfast.model.probes.stalls import Stall
 from holdfast.records import Struct, asdict, field, names
 
 ProcessId = NewType("ProcessId", str)

@@ -12,9 +12,9 @@ from typing import Any, NoReturn
 
 from holdfast.errors import Unreachable
 from holdfast.model.addresses import HttpTarget
+from holdfast.model.probes.prompts import Terminal
+from holdfast.model.probes.usage import Track
 from holdfast.model.process import HeldProcess, Leftover, ProcessId
-from holdfast.model.prompts import Terminal
-from holdfast.model.usage import Track
 from holdfast.places.backend import Site
 from holdfast.places.base import (
     Activity,

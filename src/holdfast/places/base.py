@@ -22,9 +22,9 @@ from holdfast.logs.reader import Log as Log
 from holdfast.machine.proc import ProcessInfo as ProcessInfo
 from holdfast.machine.proc import Sudo as Sudo
 from holdfast.model.addresses import HttpTarget
+from holdfast.model.probes.prompts import Reader, Terminal
+from holdfast.model.probes.usage import Track
 from holdfast.model.process import HeldProcess, ProcessId
-from holdfast.model.prompts import Reader, Terminal
-from holdfast.model.usage import Track
 from holdfast.places.bundles import Bundles
 from holdfast.places.bundles import Measures as Measures
 from holdfast.places.keeper_link import FdStore, KeeperLink, Note

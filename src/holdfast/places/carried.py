@@ -23,17 +23,17 @@ def main(program: str, arguments: Sequence[str]) -> None:
     if program == "keeper":
         _keeper(*arguments)
     elif program == "relay":
-        from holdfast.places import relay
+        from holdfast.places.relay import program as relay
 
         relay.main(arguments)
     elif program == "wait":
         _wait(*arguments)
     elif program == "files":
-        from holdfast.places import file_program
+        from holdfast.places.relay import file_program
 
         file_program.main()
     elif program == "text":
-        from holdfast.places import text_stream
+        from holdfast.places.relay import text_stream
 
         with text_stream.over_text():
             main(arguments[0], arguments[1:])

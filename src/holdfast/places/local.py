@@ -24,8 +24,8 @@ import holdfast_keeper
 from holdfast.errors import CommandNotFound, NotExecutable, StartFailed
 from holdfast.machine import cgroups, http, listeners, proc, readers
 from holdfast.model.addresses import HttpTarget
+from holdfast.model.probes.prompts import Terminal
 from holdfast.model.process import HeldProcess, Leftover, ProcessId
-from holdfast.model.prompts import Terminal
 from holdfast.places.base import (
     Activity,
     CallerMarks,

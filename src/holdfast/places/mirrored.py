@@ -20,8 +20,8 @@ from holdfast import files
 from holdfast.errors import Unreachable
 from holdfast.model.process import HeldProcess, is_id
 from holdfast.places.keeper_link import Note
-from holdfast.places.mirror_source import LARGEST_PIECE, is_mirrored
-from holdfast.places.relay_link import FrameReader, RelayPeer
+from holdfast.places.relay.link import FrameReader, RelayPeer
+from holdfast.places.relay.mirror_source import LARGEST_PIECE, is_mirrored
 from holdfast.places.remote import RemotePlace
 from holdfast_keeper import bundle
 from holdfast_keeper.protocol import Message, ProtocolError

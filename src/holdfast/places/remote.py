@@ -12,9 +12,9 @@ from typing import Any, cast
 
 from holdfast.errors import HoldfastError, Unreachable
 from holdfast.model.addresses import HttpTarget
+from holdfast.model.probes.prompts import Terminal
+from holdfast.model.probes.usage import Track
 from holdfast.model.process import HeldProcess, Leftover, ProcessId
-from holdfast.model.prompts import Terminal
-from holdfast.model.usage import Track
 from holdfast.places.base import (
     Activity,
     ExecutionPlace,
@@ -27,8 +27,8 @@ from holdfast.places.base import (
     Refused,
 )
 from holdfast.places.keeper_link import Note
-from holdfast.places.relay import process_fields
-from holdfast.places.relay_link import RelayLink, RelayPeer, RelayProcess
+from holdfast.places.relay.link import RelayLink, RelayPeer, RelayProcess
+from holdfast.places.relay.program import process_fields
 from holdfast.places.sampler import Target, UsageSampler
 from holdfast_keeper.protocol import Message
 

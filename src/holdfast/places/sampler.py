@@ -15,8 +15,8 @@ from typing import TypeVar
 
 from holdfast.machine import cgroups, proc
 from holdfast.machine.listeners import listening
+from holdfast.model.probes.usage import Track
 from holdfast.model.process import HeldProcess, ProcessId
-from holdfast.model.usage import Track
 from holdfast.records import Struct
 
 T = TypeVar("T")

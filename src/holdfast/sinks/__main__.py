@@ -10,7 +10,7 @@ import os
 import signal
 from types import FrameType
 
-from holdfast.model.sinks import SendResult
+from holdfast.model.notices.sinks import SendResult
 from holdfast.records import asdict
 from holdfast.sinks.message import SinkMessage, Unsendable
 from holdfast.wire.worker import Message, WorkerLink, lower_priority

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from holdfast.model.sinks import without
+from holdfast.model.notices.sinks import without
 from holdfast.records import Struct, replace
 
 _LARGEST_SECRET = 64 << 10

@@ -6,7 +6,7 @@ import logging
 from typing import Any
 
 from holdfast.extras import install_hint
-from holdfast.model.summaries import harmless
+from holdfast.model.notices.summaries import harmless
 from holdfast.sinks.message import SinkMessage, Unsendable
 
 TIMEOUT = 30.0

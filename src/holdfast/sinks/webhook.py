@@ -12,7 +12,7 @@ import time
 from email.utils import parsedate_to_datetime
 from urllib.parse import SplitResult, unquote, urlsplit
 
-from holdfast.model.sink_config import trouble_of
+from holdfast.model.notices.sink_config import trouble_of
 from holdfast.sinks.message import SinkMessage, Unsendable
 from holdfast.version import VERSION
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from holdfast.model.events import Notice
-from holdfast.model.sinks import FARTHEST, Outgoing, Settled, Sink, sinks_for
+from holdfast.model.notices.sinks import FARTHEST, Outgoing, Settled, Sink, sinks_for
 from holdfast.records import Struct, replace
 
 _COLUMNS = "seq, sink, key, body, at, due_at, attempts, last_error, dead_at"

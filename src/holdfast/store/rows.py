@@ -11,13 +11,13 @@ from holdfast import light_json
 from holdfast.model import lifecycle
 from holdfast.model.events import BridgeOrigin, Event, Notice, StoredEvent
 from holdfast.model.lifecycle import Ended, Outcome, Restarting, State, StopRequest, reason
+from holdfast.model.notices.progress import Progress
+from holdfast.model.notices.sinks import Sink
+from holdfast.model.notices.watching import WatchState
+from holdfast.model.probes.prompts import InputNeed
+from holdfast.model.probes.readiness import Readiness
+from holdfast.model.probes.stalls import Stall
 from holdfast.model.process import HeldProcess, LastInput, Leftover, Meta, ProcessId, StreamExtent
-from holdfast.model.progress import Progress
-from holdfast.model.prompts import InputNeed
-from holdfast.model.readiness import Readiness
-from holdfast.model.sinks import Sink
-from holdfast.model.stalls import Stall
-from holdfast.model.watching import WatchState
 from holdfast.records import Struct, asdict
 from holdfast.store import outbox
 from holdfast.store.approvals import put_typed

@@ -12,8 +12,8 @@ from typing import TypeVar
 
 from holdfast.errors import HoldfastError
 from holdfast.model.events import Event, StoredEvent
+from holdfast.model.notices.sinks import Sink
 from holdfast.model.process import HeldProcess, ProcessId
-from holdfast.model.sinks import Sink
 from holdfast.records import Struct
 from holdfast.store import db, outbox, rows
 from holdfast.store.rows import Kept

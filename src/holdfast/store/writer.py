@@ -11,8 +11,8 @@ from itertools import count
 
 from holdfast.errors import DiskFull, HoldfastError
 from holdfast.model.events import Event, StoredEvent
+from holdfast.model.notices.sinks import Sink
 from holdfast.model.process import HeldProcess, ProcessId
-from holdfast.model.sinks import Sink
 from holdfast.records import Struct, replace
 from holdfast.store import rows
 from holdfast_keeper import failpoints

@@ -12,8 +12,8 @@ from typing import Any, Generic, Self, TypeVar
 
 from holdfast.client import launch
 from holdfast.client.aio import AsyncClient
-from holdfast.client.notification import Notification
 from holdfast.client.process import Process
+from holdfast.client.results.notification import Notification
 from holdfast.errors import BadValue, HoldfastError, NotFound
 from holdfast.tools.answers import Answer, Limits, ToolRefusal, brief_command, of_error, to_text
 from holdfast.tools.arguments import named, parse, plain, read_process, read_terminal, shown

@@ -6,13 +6,13 @@ import re
 import time
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from holdfast.client.page import line_start, text_of
+from holdfast.client.results.page import line_start, text_of
 from holdfast.model import shortening
 from holdfast.model.shortening import CharacterBudget
 
 if TYPE_CHECKING:
     from holdfast.client.aio import AsyncClient
-    from holdfast.client.page import LogPage
+    from holdfast.client.results.page import LogPage
 
 #: A log of up to this size is read as a whole, so that progress is collapsed; of a longer one, both ends are read.
 _WHOLE = 4 << 20

@@ -16,8 +16,8 @@ from holdfast.tools.output import Shown
 from holdfast.tools.workdir import Trail
 
 if TYPE_CHECKING:
-    from holdfast.client.foreground import ForegroundResult
     from holdfast.client.process import Process
+    from holdfast.client.results.foreground import ForegroundResult
     from holdfast.tools.aio import ToolSession
     from holdfast.tools.arguments import TerminalCall
 

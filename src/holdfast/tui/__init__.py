@@ -2,4 +2,7 @@
 
 It uses the async client alone, and the session logs of agents. It keeps nothing: what it shows is read again when it is
 opened, and closing it ends no process. Only this package imports `textual`, the extra `tui`.
+
+`app.py` is the screen with its tabs, and `feed.py` keeps up to date what it shows. The tabs are in `processes/` and
+`sessions/`; both use `widgets/`.
 """

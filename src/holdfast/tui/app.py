@@ -17,22 +17,22 @@ from textual.screen import Screen
 
 from holdfast.client.process import Process
 from holdfast.tui import paint
-from holdfast.tui.dialogs import HelpDialog, NewSessionDialog
 from holdfast.tui.feed import LiveFeed
 from holdfast.tui.header import NeedsYou, TabBar
 from holdfast.tui.help_keys import HELP, LIST_KEYS
-from holdfast.tui.lines_view import LinesView
 from holdfast.tui.overviews import ApprovalsScreen, BackendsScreen, EventsScreen, InboxScreen, OverviewScreen
-from holdfast.tui.process_actions import ProcessActions
-from holdfast.tui.process_pane import ProcessPane, ProcessScreen
-from holdfast.tui.process_rows import AGENTS, note_text
-from holdfast.tui.processes_view import ProcessesView
-from holdfast.tui.row_list import RowList
-from holdfast.tui.session_tabs import SESSION_KEYS, SessionsScreen, SessionTabs, check_name
+from holdfast.tui.processes.actions import ProcessActions
+from holdfast.tui.processes.pane import ProcessPane, ProcessScreen
+from holdfast.tui.processes.rows import AGENTS, note_text
+from holdfast.tui.processes.terminal_view import TerminalView
+from holdfast.tui.processes.view import ProcessesView
+from holdfast.tui.sessions.tabs import SESSION_KEYS, SessionsScreen, SessionTabs, check_name
 from holdfast.tui.states import state_of
-from holdfast.tui.status_line import StatusLine
-from holdfast.tui.terminal_view import TerminalView
 from holdfast.tui.user_needs import UserNeed, needs
+from holdfast.tui.widgets.dialogs import HelpDialog, NewSessionDialog
+from holdfast.tui.widgets.lines_view import LinesView
+from holdfast.tui.widgets.row_list import RowList
+from holdfast.tui.widgets.status_line import StatusLine
 
 #: Lower than this, dialogs have no frame, and sessions no line about the agent.
 _LOW = 10

@@ -13,10 +13,10 @@ from typing import Any
 
 from holdfast.client.aio import AsyncClient
 from holdfast.client.aio_link import AsyncLink
-from holdfast.client.approval import Approval
 from holdfast.client.process import Process
+from holdfast.client.results.approval import Approval
 from holdfast.errors import HoldfastError, NotFound
-from holdfast.tui.process_rows import ended_ids
+from holdfast.tui.processes.rows import ended_ids
 from holdfast.tui.states import NEEDS_USER, state_of
 
 _TOPICS = (

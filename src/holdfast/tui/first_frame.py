@@ -58,7 +58,7 @@ def frame(found: list[Process], width: int, height: int, theme: str) -> str:
     """As the UI draws it, but for the tabs of sessions."""
     from holdfast.tui.help_keys import LIST_KEYS
     from holdfast.tui.paint import fit
-    from holdfast.tui.process_rows import AGENTS, ended_ids, note_text, ordered, process_parts, selected
+    from holdfast.tui.processes.rows import AGENTS, ended_ids, note_text, ordered, process_parts, selected
     from holdfast.tui.user_needs import MOST_LINES, need_parts, needs
 
     rows = ordered(selected(found, ""), ended_ids(found))

@@ -15,13 +15,13 @@ from textual.content import Content
 from textual.screen import Screen
 from textual.widgets import Static
 
-from holdfast.client.approval import Approval
-from holdfast.client.notification import Notification
+from holdfast.client.results.approval import Approval
+from holdfast.client.results.notification import Notification
 from holdfast.errors import HoldfastError
 from holdfast.model.units import age_text
 from holdfast.tui import paint
-from holdfast.tui.row_list import RowList
-from holdfast.tui.status_line import StatusLine
+from holdfast.tui.widgets.row_list import RowList
+from holdfast.tui.widgets.status_line import StatusLine
 
 if TYPE_CHECKING:
     from holdfast.tui.feed import LiveFeed

@@ -6,8 +6,8 @@ import time
 from collections.abc import Container, Sequence
 from typing import NamedTuple
 
-from holdfast.client.approval import Approval
 from holdfast.client.process import Process
+from holdfast.client.results.approval import Approval
 from holdfast.tui import paint
 from holdfast.tui.states import NEEDS_USER, is_recent_failure, note_of, state_of
 

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from holdfast.logs.matcher import LogMatch, StateMatch, StreamMatcher
 from holdfast.logs.reader import CHUNK, Log
-from holdfast.model.watching import WatchMatch
+from holdfast.model.notices.watching import WatchMatch
 from holdfast.watch.patterns import Patterns
 
 #: How long one turn takes, more or less, and how long a scan runs before it is answered with how far it got.

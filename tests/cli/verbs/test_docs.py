@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.cli import manual
+from holdfast.cli.help import manual
 from holdfast.cli.verbs import VERBS
 from tests.support import run_cli
 

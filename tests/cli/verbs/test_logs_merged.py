@@ -17,7 +17,7 @@ from typing import IO
 import pytest
 
 import holdfast
-from holdfast.cli.prefixes import Prefixes
+from holdfast.cli.output.prefixes import Prefixes
 from tests.cli.calling import Terminal, as_json, out, refusal, start
 from tests.support import eventually, run_cli
 

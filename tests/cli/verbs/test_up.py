@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.cli.prefixes import Prefixes
+from holdfast.cli.output.prefixes import Prefixes
 from tests.cli.calling import Terminal, as_json, out, refusal
 from tests.support import eventually, run_cli
 

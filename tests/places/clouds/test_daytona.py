@@ -16,7 +16,7 @@ pytest.importorskip("daytona")
 from holdfast.errors import BadValue
 from holdfast.places.clouds import CloudFailed
 from holdfast.places.clouds.daytona import DaytonaBackend
-from holdfast.places.file_program import MARK
+from holdfast.places.relay.file_program import MARK
 from holdfast.wire.frames import FrameDecoder, encode
 from tests.contracts.clouds import cloud
 from tests.contracts.staged import StagedPlace, until_gone

@@ -11,8 +11,8 @@ from holdfast.errors import BadValue, HoldfastError, NotFound
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from holdfast.cli.agent_output import Mode
     from holdfast.cli.options import Given
+    from holdfast.cli.terminal.agent_output import Mode
     from holdfast.session_log import LoggedSession
 
 _FORMATS = ("jsonl", "openai", "markdown", "atif")
@@ -96,7 +96,7 @@ def run(given: Given) -> int:
     _check_configured(given, is_terminal)
     import asyncio
 
-    from holdfast.cli import agent_chat
+    from holdfast.cli.terminal import agent_chat
 
     session = _session(given)
     settings = {name: getattr(given, name) for name in ("model", "base_url", "toolset") if getattr(given, name)}
@@ -145,7 +145,7 @@ def _check_configured(given: Given, is_terminal: bool) -> None:
 
 
 def _setup() -> int:
-    from holdfast.cli import agent_setup
+    from holdfast.cli.terminal import agent_setup
 
     return agent_setup.run()
 

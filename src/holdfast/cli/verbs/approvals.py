@@ -12,7 +12,7 @@ from holdfast.errors import BadValue
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from holdfast.cli.options import Given
-    from holdfast.client.approval import Approval
+    from holdfast.client.results.approval import Approval
     from holdfast.client.sync import Client
 
 VERB = Verb(
@@ -68,7 +68,7 @@ def _follow(client: Client, given: Given) -> int:
         return _stream(client, given.session)
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise BadValue("approvals: --follow needs a terminal", next="--follow --json for a program")
-    from holdfast.cli import asking
+    from holdfast.cli.terminal import asking
 
     return asking.follow(client, given.session)
 

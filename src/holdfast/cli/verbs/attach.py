@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from holdfast.cli import attached, chosen
+from holdfast.cli import chosen
 from holdfast.cli.options import Option, Verb
+from holdfast.cli.terminal import attached
 from holdfast.client.sync import connect
 
 TYPE_CHECKING = False

@@ -9,7 +9,7 @@ from holdfast.cli import colours, config_file, console
 from holdfast.cli.options import JSON, Verb, count
 from holdfast.client import launch
 from holdfast.errors import BadValue, HoldfastError
-from holdfast.model.sinks import Sink
+from holdfast.model.notices.sinks import Sink
 from holdfast.model.units import parse_seconds, parse_size
 from holdfast.paths import find_paths, make_directories
 from holdfast.records import asdict

@@ -61,7 +61,7 @@ def run(given: Given) -> int:
     if given.json and target == "-":
         raise BadValue("cp: with - as DST, stdout has the file and no JSON", next="leave out --json")
     progress = CopyProgress()
-    from holdfast.cli.waiting_line import WaitingLine
+    from holdfast.cli.terminal.waiting_line import WaitingLine
 
     with connect() as client, WaitingLine(progress.text, not given.json and target != "-"):
         if there is not None:

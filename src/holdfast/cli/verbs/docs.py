@@ -92,9 +92,9 @@ def _open_verb(verb: str) -> int:
     page = f"{sys.prefix}/share/man/man1/holdfast-{verb}.1"
     if sys.stdout.isatty() and os.path.exists(page) and (man := _find("man")) is not None:
         return _call([man, page])
-    from holdfast.cli import help
+    from holdfast.cli.help import usage
 
-    return _show(help.verb_page(load(verb)))
+    return _show(usage.verb_page(load(verb)))
 
 
 def _show(text: str) -> int:

@@ -7,7 +7,7 @@ import time
 
 from holdfast.cli import colours, console
 from holdfast.cli.options import JSON, SESSION, Option, Verb, count
-from holdfast.cli.waiting_line import WaitingLine
+from holdfast.cli.terminal.waiting_line import WaitingLine
 from holdfast.client.sync import connect
 from holdfast.errors import BadValue, NotFound
 from holdfast.model.units import age_text, parse_seconds
@@ -15,7 +15,7 @@ from holdfast.model.units import age_text, parse_seconds
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from holdfast.cli.options import Given
-    from holdfast.client.notification import Notification
+    from holdfast.client.results.notification import Notification
     from holdfast.client.sync import Client
 
 VERB = Verb(

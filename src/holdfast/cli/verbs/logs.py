@@ -5,11 +5,12 @@ from __future__ import annotations
 import time
 from binascii import b2a_base64
 
-from holdfast.cli import chosen, colours, console, grep
+from holdfast.cli import chosen, colours, console
 from holdfast.cli.options import JSON, Option, Verb, count
-from holdfast.cli.pieces import JsonPieces, RawPieces, TextPieces
-from holdfast.client.page import line_start, whole_line
+from holdfast.cli.output import grep
+from holdfast.cli.output.pieces import JsonPieces, RawPieces, TextPieces
 from holdfast.client.reading import Cursor, FollowedOutput, Reading
+from holdfast.client.results.page import line_start, whole_line
 from holdfast.client.sync import connect
 from holdfast.errors import BadValue
 from holdfast.model.units import parse_seconds, parse_size
@@ -17,7 +18,7 @@ from holdfast.model.units import parse_seconds, parse_size
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from holdfast.cli.options import Given
-    from holdfast.cli.pieces import OutputPieces
+    from holdfast.cli.output.pieces import OutputPieces
     from holdfast.client.link import Output
     from holdfast.client.sync import Client
     from holdfast.wire.frames import Message
@@ -136,7 +137,7 @@ def run(given: Given) -> int:
     selected = given.all or given.task is not None or given.session is not None or given.project is not None
     with connect() as client:
         if selected or given.timestamps or len(given.words) > 1:
-            from holdfast.cli import merged
+            from holdfast.cli.output import merged
 
             if not selected and not given.words:
                 given.words.append(chosen.one(client, given))

@@ -82,7 +82,7 @@ def filters() -> list[str]:
 
 
 def _nearest(word: str, known: Sequence[str]) -> str:
-    from holdfast.cli import similar
+    from holdfast.cli.help import similar
 
     return similar.nearest(word, known)
 
@@ -314,7 +314,7 @@ def _watch(client: Client, given: Given) -> int:
 
 
 def _redraw(client: Client, given: Given) -> int:
-    from holdfast.cli.live import FullScreen
+    from holdfast.cli.terminal.live import FullScreen
 
     with FullScreen() as live:
         while True:
@@ -377,7 +377,7 @@ _COUNTED = ("running", "waiting", "asking", "stalled", "failed")
 
 def _short(given: Given) -> int:
     """Numbers, from a daemon that runs: it is not started for this, and an error is not shown in a prompt."""
-    from holdfast.cli.candidates import ask_running
+    from holdfast.cli.help.candidates import ask_running
     from holdfast.errors import HoldfastError
 
     if given.filter or given.watch or given.sort or given.all or given.last is not None:

@@ -87,7 +87,7 @@ def show(given: Given, begin: Callable[[Client, CallerStreams], Process]) -> int
     """Start a process, then show it as the options say: attached, in the foreground, or just its id."""
     how = CallerStreams(given)
     if how.attaches:
-        from holdfast.cli import attached
+        from holdfast.cli.terminal import attached
 
         key = attached.parse_key(given.detach_key)
     with connect(given.session) as client:
@@ -139,8 +139,8 @@ def _say_if_not_at_login() -> None:
 
 
 def _until_ready(client: Client, process: Process, given: Given) -> int:
+    from holdfast.cli.terminal.waiting_line import WaitingLine, awaited
     from holdfast.cli.verbs import wait
-    from holdfast.cli.waiting_line import WaitingLine, awaited
 
     if not given.json:
         console.out(process.id)
@@ -154,11 +154,11 @@ def _until_ready(client: Client, process: Process, given: Given) -> int:
 
 
 def _foreground(client: Client, process: Process, given: Given, stdin: bool) -> int:
-    from holdfast.cli import foreground
+    from holdfast.cli.terminal import foreground
 
     if not given.json:
         return foreground.watch(client, process, stdin, detach_key=_detach_key(given))
-    from holdfast.cli.pieces import JsonPieces
+    from holdfast.cli.output.pieces import JsonPieces
 
     pieces = JsonPieces(raw=False)
     code = foreground.watch(client, process, stdin, pieces.show)
@@ -170,7 +170,7 @@ def _foreground(client: Client, process: Process, given: Given, stdin: bool) -> 
 def _detach_key(given: Given) -> bytes:
     if not (os.isatty(0) and os.isatty(1)):
         return b""
-    from holdfast.cli.attached import parse_key
+    from holdfast.cli.terminal.attached import parse_key
 
     return parse_key(given.detach_key)
 

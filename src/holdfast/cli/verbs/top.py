@@ -18,8 +18,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from holdfast.cli.live import FullScreen
     from holdfast.cli.options import Given
+    from holdfast.cli.terminal.live import FullScreen
     from holdfast.client.sync import Client
     from holdfast.wire.frames import Message
 
@@ -111,7 +111,7 @@ def run(given: Given) -> int:
             seen = view.ask(history=_SPARK)
             console.out(f"{_sums(seen)}\n\n{_table(seen['processes'], time.time())}")
             return 0
-        from holdfast.cli.live import FullScreen
+        from holdfast.cli.terminal.live import FullScreen
 
         with Watcher(client.session) as view.watcher, FullScreen() as live:
             return _LiveTop(view, live).run()

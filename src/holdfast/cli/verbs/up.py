@@ -115,7 +115,7 @@ def _detached(client: Client, project: Project, given: Given) -> int:
 
 
 def _foreground(client: Client, project: Project, given: Given) -> int:
-    from holdfast.cli.together import Together
+    from holdfast.cli.output.together import Together
 
     return Together(client, project, given, fresh(project, given)).run()
 

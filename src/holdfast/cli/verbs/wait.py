@@ -5,7 +5,7 @@ from __future__ import annotations
 from holdfast.cli import console
 from holdfast.cli.options import JSON, Option, Verb
 from holdfast.cli.outcomes import TIMED_OUT, end_line, exit_status, ready_status, title
-from holdfast.cli.waiting_line import WaitingLine, awaited
+from holdfast.cli.terminal.waiting_line import WaitingLine, awaited
 from holdfast.client.sync import connect
 from holdfast.errors import BadValue
 from holdfast.model.units import parse_seconds, parse_size, size_text

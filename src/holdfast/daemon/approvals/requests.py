@@ -16,7 +16,7 @@ from holdfast.errors import ApprovalRequired, HoldfastError, LimitReached
 from holdfast.model import approvals as rules
 from holdfast.model.approvals import ApprovalRecord, Scope, State
 from holdfast.model.events import Event
-from holdfast.model.sinks import Outgoing
+from holdfast.model.notices.sinks import Outgoing
 from holdfast.records import replace
 from holdfast.store import approvals as rows
 from holdfast.store import outbox

@@ -25,11 +25,11 @@ from holdfast.daemon.core.supervisor import Supervisor
 from holdfast.daemon.core.tasks import BackgroundTasks
 from holdfast.errors import BadValue, HoldfastError, Unreachable
 from holdfast.model.events import Event
+from holdfast.model.probes.usage import Track
 from holdfast.model.process import HeldProcess, ProcessId, StreamExtent
-from holdfast.model.usage import Track
-from holdfast.places import kinds
 from holdfast.places.absent import AbsentPlace
 from holdfast.places.backend import Backend, PlaceSpec, Sandbox, Site
+from holdfast.places.backends import kinds
 from holdfast.places.base import ExecutionPlace, PlaceGone, Refused
 from holdfast.places.keeper_link import KeeperLink
 from holdfast.records import Struct, asdict, field

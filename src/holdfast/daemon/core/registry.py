@@ -13,12 +13,12 @@ from typing import Any, TypeVar
 from holdfast import light_json
 from holdfast.daemon.core.tasks import ChangeSignals
 from holdfast.errors import LimitReached, NotNow
-from holdfast.model import prompts, stalls
 from holdfast.model.lifecycle import Queued, Requested, end_signal, exit_code, reason, stop_of
+from holdfast.model.notices.watching import WatchState
+from holdfast.model.probes import prompts, stalls
+from holdfast.model.probes.usage import Track
 from holdfast.model.process import HeldProcess, Meta, ProcessId
 from holdfast.model.process_rules import identify
-from holdfast.model.usage import Track
-from holdfast.model.watching import WatchState
 from holdfast.places.base import Measures
 from holdfast.records import Struct, asdict
 

@@ -41,9 +41,9 @@ from holdfast.model.lifecycle import (
     reason,
     stop_of,
 )
+from holdfast.model.probes.usage import Track, most
 from holdfast.model.process import HeldProcess, Leftover, Meta, ProcessId, StreamExtent
 from holdfast.model.process_rules import RestartVerdict
-from holdfast.model.usage import Track, most
 from holdfast.records import replace
 from holdfast.store.store import Store
 from holdfast.store.writer import Edit

@@ -41,7 +41,7 @@ from holdfast.ops.start import Exec, Foreground, Start
 #: After the start, which clients wait for.
 _IMPORT_DELAY = 15.0
 #: Imported within functions of other modules of the daemon.
-_ALSO_LATER = ("holdfast.daemon.probes.log", "holdfast.model.notice_texts", "holdfast.secrets.redact")
+_ALSO_LATER = ("holdfast.daemon.probes.log", "holdfast.model.notices.notice_texts", "holdfast.secrets.redact")
 
 
 class Later:

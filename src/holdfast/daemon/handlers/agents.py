@@ -21,8 +21,8 @@ from holdfast.daemon.handlers import events, start
 from holdfast.daemon.streams.tails import tail_of
 from holdfast.errors import BadValue, HoldfastError, NotFound, NotNow
 from holdfast.model import agents as names
-from holdfast.model import prompts
 from holdfast.model.agents import AgentState
+from holdfast.model.probes import prompts
 from holdfast.model.process import HeldProcess, ProcessId, new_id
 from holdfast.ops.agents import AgentControl, AgentLaunch, AgentLog, Agents, AgentSend, AgentSettings, AgentStart
 from holdfast.ops.events import Publish

@@ -20,7 +20,7 @@ from holdfast.errors import BadValue, HoldfastError, NotFound, Unreachable, Unsu
 from holdfast.model.process import HeldProcess
 from holdfast.ops.files import GetFile, PutFile
 from holdfast.places.base import ExecutionPlace
-from holdfast.places.file_program import MARK
+from holdfast.places.relay.file_program import MARK
 from holdfast.records import Struct
 from holdfast.tar_reader import TarReader
 from holdfast.wire import frames
@@ -199,7 +199,7 @@ async def _forward(call: Call, program: CopyProgram, begin: bytes) -> None:
 
 
 class CopyProgram:
-    """The program of one copy (`places/file_program.py`)."""
+    """The program of one copy (`places/relay/file_program.py`)."""
 
     def __init__(self, process: asyncio.subprocess.Process, name: str) -> None:
         self._process = process

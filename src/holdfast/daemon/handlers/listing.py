@@ -15,10 +15,11 @@ from holdfast.daemon.core.context import Call, DaemonContext, Message
 from holdfast.daemon.core.registry import state_token, status_of
 from holdfast.daemon.streams.tails import last_line
 from holdfast.errors import BadValue, Unreachable
-from holdfast.model import events, prompts, stalls
+from holdfast.model import events
 from holdfast.model.lifecycle import Ended, reason
+from holdfast.model.probes import prompts, stalls
+from holdfast.model.probes.usage import Track
 from holdfast.model.process import HeldProcess, ProcessId, is_id
-from holdfast.model.usage import Track
 from holdfast.ops.declare import Required
 from holdfast.ops.processes import Counts, Glance, Inspect, List, Top
 from holdfast.ops.start import Start

@@ -10,7 +10,7 @@ from base64 import b64decode
 from holdfast.daemon.approvals import typed_input
 from holdfast.daemon.core.context import Call, DaemonContext, Message
 from holdfast.errors import BadValue, Denied, NotNow, StdinFull, from_keeper
-from holdfast.model import prompts
+from holdfast.model.probes import prompts
 from holdfast.model.process import HeldProcess, LastInput
 from holdfast.ops.processes import Send
 from holdfast.places.keeper_link import Refused

@@ -10,9 +10,9 @@ from holdfast.daemon.core.context import Call, DaemonContext, Message
 from holdfast.daemon.core.ending import end
 from holdfast.daemon.streams.tails import tail_of
 from holdfast.errors import BadValue
-from holdfast.model import notice_texts
 from holdfast.model.foreground_labels import is_foreground
 from holdfast.model.lifecycle import Ended
+from holdfast.model.notices import notice_texts
 from holdfast.model.process import HeldProcess
 from holdfast.model.process_rules import end_with_session, parent_of
 from holdfast.ops.sessions import Digest, EndSession, RenameSession, Sessions

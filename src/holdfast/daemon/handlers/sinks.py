@@ -8,8 +8,8 @@ import time
 from holdfast.daemon.core.context import Call, DaemonContext, Message
 from holdfast.daemon.workers import sink_messages
 from holdfast.errors import BadValue, NotFound
-from holdfast.model import sinks
-from holdfast.model.sinks import KINDS, Outgoing, Sink, shown_address
+from holdfast.model.notices import sinks
+from holdfast.model.notices.sinks import KINDS, Outgoing, Sink, shown_address
 from holdfast.ops.daemon import SinkDead, SinkRetry, Sinks, SinkTest
 from holdfast.records import asdict
 from holdfast.store import outbox

@@ -20,8 +20,8 @@ from holdfast.daemon.start import environment
 from holdfast.errors import BadValue, HoldfastError, NotFound, NotNow, Unsupported, from_keeper
 from holdfast.model import process_rules
 from holdfast.model.lifecycle import Requested
+from holdfast.model.probes.readiness import KINDS
 from holdfast.model.process import HeldProcess, Meta, ProcessId
-from holdfast.model.readiness import KINDS
 from holdfast.ops.start import MOST_PATTERNS, SHORTEST_INTERVAL, Exec, Foreground, Start
 from holdfast.places.base import ExecutionPlace, Refused
 from holdfast.records import Struct, names, replace

@@ -9,8 +9,8 @@ from holdfast.daemon.core.context import Call, DaemonContext, Message
 from holdfast.daemon.notices.objects import consume
 from holdfast.daemon.streams import matching, output
 from holdfast.errors import BadValue, NotNow
-from holdfast.model import prompts
 from holdfast.model.lifecycle import Ended
+from holdfast.model.probes import prompts
 from holdfast.model.process import ProcessId
 from holdfast.ops.kinds import IntegerKind
 from holdfast.ops.processes import Wait

@@ -8,8 +8,8 @@ from collections.abc import Iterable
 from holdfast.daemon.core.context import Call, DaemonContext, Message
 from holdfast.daemon.streams.tails import tail_of
 from holdfast.model.events import Notice, completion_key, ready_key
+from holdfast.model.notices.summaries import event_of, summary_of
 from holdfast.model.process import ProcessId
-from holdfast.model.summaries import event_of, summary_of
 from holdfast.records import replace
 from holdfast.store import rows
 
@@ -80,7 +80,7 @@ async def keep_output(context: DaemonContext, process_id: ProcessId) -> None:
 
 
 def _object(notice: Notice) -> Message:
-    from holdfast.model import notice_texts
+    from holdfast.model.notices import notice_texts
 
     fields: Message = notice.to_json()
     for_users = {"summary": summary_of(fields).line, "event": event_of(fields)}

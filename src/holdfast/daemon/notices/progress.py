@@ -11,10 +11,10 @@ from holdfast.daemon.core.tasks import pause
 from holdfast.daemon.streams import output
 from holdfast.daemon.streams.tails import tail_of
 from holdfast.errors import HoldfastError
-from holdfast.model import progress
 from holdfast.model.events import of_process, output_sample, queued
+from holdfast.model.notices import progress
+from holdfast.model.notices.progress import NewOutput
 from holdfast.model.process import HeldProcess, ProcessId
-from holdfast.model.progress import NewOutput
 from holdfast.places.keeper_link import Refused
 from holdfast.records import replace
 

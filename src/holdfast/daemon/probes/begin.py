@@ -8,7 +8,7 @@ from holdfast.daemon.core.context import DaemonContext
 from holdfast.daemon.probes.prompt import may_ask, watch_prompts
 from holdfast.daemon.probes.ready import watch_readiness
 from holdfast.daemon.probes.stall import watch_stalls
-from holdfast.model import readiness
+from holdfast.model.probes import readiness
 from holdfast.model.process import HeldProcess, ProcessId
 
 _Watch = Callable[[DaemonContext, HeldProcess], Awaitable[None]]

@@ -6,8 +6,8 @@ import asyncio
 
 from holdfast.daemon.core.context import DaemonContext
 from holdfast.daemon.probes.port import PortProbe, Report
-from holdfast.model import readiness
 from holdfast.model.addresses import HttpTarget, parse_url
+from holdfast.model.probes import readiness
 from holdfast.model.process import HeldProcess
 from holdfast.places.base import ExecutionPlace
 

@@ -7,8 +7,8 @@ from typing import Literal
 
 from holdfast.daemon.core.context import DaemonContext
 from holdfast.daemon.core.log import note
+from holdfast.model.probes.readiness import Readiness
 from holdfast.model.process import HeldProcess
-from holdfast.model.readiness import Readiness
 from holdfast.records import replace
 
 Change = Callable[[HeldProcess], HeldProcess]

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from holdfast.daemon.core.context import DaemonContext
 from holdfast.daemon.core.log import note
-from holdfast.model import readiness
+from holdfast.model.probes import readiness
 from holdfast.model.process import HeldProcess
 
 #: Takes the reason why it is not ready.

@@ -17,9 +17,9 @@ from holdfast.daemon.listener import file_limit
 from holdfast.daemon.probes import marks
 from holdfast.daemon.probes.marks import is_same_run, settle
 from holdfast.errors import HoldfastError
-from holdfast.model import prompts
+from holdfast.model.probes import prompts
+from holdfast.model.probes.prompts import InputNeed
 from holdfast.model.process import HeldProcess
-from holdfast.model.prompts import InputNeed
 from holdfast.model.text import TextView
 from holdfast.places.base import Refused
 from holdfast.records import replace

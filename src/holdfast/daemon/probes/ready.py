@@ -14,9 +14,9 @@ from holdfast.daemon.probes.http import until_answered
 from holdfast.daemon.probes.marks import is_same_run, settle, show_trouble
 from holdfast.daemon.probes.port import until_listening
 from holdfast.errors import HoldfastError
-from holdfast.model import readiness
+from holdfast.model.probes import readiness
+from holdfast.model.probes.readiness import Readiness
 from holdfast.model.process import HeldProcess
-from holdfast.model.readiness import Readiness
 from holdfast.records import replace
 
 #: After a failure that has nothing to do with the process, as when there is no keeper.

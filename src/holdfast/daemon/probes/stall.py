@@ -9,9 +9,9 @@ from holdfast.daemon.core.context import DaemonContext
 from holdfast.daemon.probes import marks
 from holdfast.daemon.probes.marks import is_same_run, settle
 from holdfast.errors import Unreachable
-from holdfast.model import stalls
+from holdfast.model.probes import stalls
+from holdfast.model.probes.stalls import ActivitySample, Stall, StallWatch
 from holdfast.model.process import HeldProcess
-from holdfast.model.stalls import ActivitySample, Stall, StallWatch
 from holdfast.places.base import Refused
 from holdfast.records import replace
 

@@ -17,7 +17,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from holdfast import light_json
-from holdfast.model.matches import MOST_LINES, WatchMatch
+from holdfast.model.notices.matches import MOST_LINES, WatchMatch
 from holdfast.model.process import ProcessId
 from holdfast.places.base import ExecutionPlace
 from holdfast.records import replace

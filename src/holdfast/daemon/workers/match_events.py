@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from holdfast.model import breaker, match_data
-from holdfast.model.breaker import Breaker, Released
 from holdfast.model.events import Event, Notice, of_process, queued
-from holdfast.model.matches import Held, WatchMatch
+from holdfast.model.notices import breaker, match_data
+from holdfast.model.notices.breaker import Breaker, Released
+from holdfast.model.notices.matches import Held, WatchMatch
+from holdfast.model.notices.watching import Disabled, MatchDigest, Notified, WatchOutcome
 from holdfast.model.process import HeldProcess, ProcessId
-from holdfast.model.watching import Disabled, MatchDigest, Notified, WatchOutcome
 from holdfast.settings import Settings
 
 #: The key under which the breaker is persisted.

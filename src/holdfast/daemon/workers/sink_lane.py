@@ -16,9 +16,9 @@ from holdfast.daemon.core.log import note
 from holdfast.daemon.core.tasks import pause
 from holdfast.daemon.workers.worker import Worker, WorkerDied, WorkerLaunch
 from holdfast.errors import HoldfastError
-from holdfast.model import sinks
 from holdfast.model.events import Event
-from holdfast.model.sinks import DeliveryState, Outgoing, SendResult, Settled, Sink
+from holdfast.model.notices import sinks
+from holdfast.model.notices.sinks import DeliveryState, Outgoing, SendResult, Settled, Sink
 from holdfast.records import asdict
 from holdfast.sinks.message import SinkMessage
 from holdfast.store import outbox

@@ -13,9 +13,9 @@ from holdfast.daemon.core.context import DaemonContext, Message
 from holdfast.daemon.notices import objects
 from holdfast.daemon.workers.sink_lane import MakeMessage
 from holdfast.model.events import Notice
+from holdfast.model.notices.sinks import Outgoing, Secret, SendResult, Sink
+from holdfast.model.notices.summaries import Summary, summary_of
 from holdfast.model.process import ProcessId
-from holdfast.model.sinks import Outgoing, Secret, SendResult, Sink
-from holdfast.model.summaries import Summary, summary_of
 from holdfast.records import replace
 from holdfast.sinks.message import SinkMessage
 from holdfast.store import outbox

@@ -11,7 +11,7 @@ from holdfast.daemon.core.tasks import BackgroundTasks
 from holdfast.daemon.workers.sink_lane import MakeMessage, SinkLane, SinkWorker
 from holdfast.errors import BadValue
 from holdfast.model.events import StoredEvent
-from holdfast.model.sinks import Sink
+from holdfast.model.notices.sinks import Sink
 from holdfast.settings import read_settings
 from holdfast.store.store import Store
 

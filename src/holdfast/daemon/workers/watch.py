@@ -13,8 +13,8 @@ from typing import NamedTuple
 
 from holdfast.daemon.workers.worker import Message, Worker, WorkerDied, WorkerLaunch, isolated
 from holdfast.errors import BadValue, HoldfastError
+from holdfast.model.notices.watching import WatchMatch
 from holdfast.model.process import ProcessId
-from holdfast.model.watching import WatchMatch
 from holdfast.wire.worker import CurrentRequest, KnownValues
 
 _MOST_DEATHS = 3

@@ -18,10 +18,10 @@ from holdfast.daemon.streams import output
 from holdfast.daemon.workers.match_events import NAME, MatchEvents
 from holdfast.daemon.workers.watch import WatchBroken, WatchScan
 from holdfast.errors import HoldfastError
-from holdfast.model import watching
 from holdfast.model.events import Event
+from holdfast.model.notices import watching
+from holdfast.model.notices.watching import WatchOutcome, WatchRules, WatchState
 from holdfast.model.process import HeldProcess, ProcessId
-from holdfast.model.watching import WatchOutcome, WatchRules, WatchState
 from holdfast.records import replace
 from holdfast.store import rows
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from holdfast.client import calls
 from holdfast.client.link import Output
-from holdfast.client.page import LogPage
+from holdfast.client.results.page import LogPage
 from holdfast.daemon.core.context import Message
 from holdfast.errors import BadValue, HoldfastError
 from holdfast.http import sse

@@ -8,7 +8,7 @@ import os
 import sys
 from typing import Any
 
-from holdfast.client.approval import Approval
+from holdfast.client.results.approval import Approval
 from holdfast.errors import BadValue, CommandNotFound, NotExecutable
 from holdfast.integrations.acp.messages import LARGEST, Message, parsed, to_line
 from holdfast.integrations.acp.terminals import RpcError, Terminals, settled

@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any, NamedTuple, TypeAlias
 
 from holdfast.client.aio import AsyncClient
-from holdfast.client.approval import Approval
+from holdfast.client.results.approval import Approval
 from holdfast.errors import ApprovalRequired, HoldfastError, NotFound
 
 Params: TypeAlias = dict[str, Any]

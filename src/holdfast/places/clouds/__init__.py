@@ -20,11 +20,11 @@ from typing import Any, ClassVar
 from holdfast import files
 from holdfast.extras import install_hint
 from holdfast.places.backend import Backend, BackendState, Options, PlaceSpec, Sandbox, Site
+from holdfast.places.backends.options import Rule, a_file, a_text, a_time, check_options, variables
 from holdfast.places.base import PlaceGone, end_program, start_program
 from holdfast.places.carry import Runtime, make_runtime
 from holdfast.places.mirrored import MirroredPlace
-from holdfast.places.options import Rule, a_file, a_text, a_time, check_options, variables
-from holdfast.places.relay_link import RelayLink, RelayProcess, start_relay
+from holdfast.places.relay.link import RelayLink, RelayProcess, start_relay
 from holdfast.places.remote import RemoteLogin
 from holdfast_keeper.protocol import Message
 

@@ -29,7 +29,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, ClassVar, NoReturn
 
 from holdfast.places.carry import Runtime, archive
-from holdfast.places.text_stream import SILENCE_LIMIT, TextDecoder, TextEncoder, write_all
+from holdfast.places.relay.text_stream import SILENCE_LIMIT, TextDecoder, TextEncoder, write_all
 
 #: The labels of a sandbox.
 INSTANCE_LABEL = "holdfast.instance"

@@ -16,10 +16,10 @@ import threading
 from collections.abc import Iterator
 from typing import Any, ClassVar
 
+from holdfast.places.backends.options import Rule, a_flag, a_text, a_time, a_whole_number
 from holdfast.places.clouds import DEFAULT_TIMEOUT, CloudBackend
 from holdfast.places.clouds.bridge import BridgeFailed, CloudClient, CloudSession, SandboxEnded, leave, main
-from holdfast.places.options import Rule, a_flag, a_text, a_time, a_whole_number
-from holdfast.places.text_stream import START
+from holdfast.places.relay.text_stream import START
 
 _COMMAND_TIMEOUT = 60
 #: Of a copy of the runtime, about 10 MiB.

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, ClassVar
 
+from holdfast.places.backends.options import Rule, a_flag, a_text
 from holdfast.places.clouds import CloudBackend
 from holdfast.places.clouds.bridge import LONGEST_COMPLAINT, CloudClient, CloudSession, SandboxEnded, main
-from holdfast.places.options import Rule, a_flag, a_text
 
 _COMMAND_TIMEOUT = 60.0
 #: Of a copy of the runtime, about 10 MiB.

@@ -14,9 +14,9 @@ import sys
 from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar
 
+from holdfast.places.backends.options import Rule, a_flag, a_number, a_text, a_time
 from holdfast.places.clouds import CloudBackend
 from holdfast.places.clouds.bridge import BridgeFailed, CloudClient, CloudSession, SandboxEnded, main
-from holdfast.places.options import Rule, a_flag, a_number, a_text, a_time
 
 _COMMAND_TIMEOUT = 60
 #: Of a copy of the runtime, about 10 MiB.
