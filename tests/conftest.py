@@ -12,11 +12,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from tests.support import daemons_below, end_instance, eventually, kill_instance
 
 #: Caches of the user's that tests may use: nothing of an instance is in them.
 _CACHES = {"XDG_CACHE_HOME": "~/.cache", "npm_config_cache": "~/.npm"}
+
+# How long an example takes says nothing on a busy machine.
+settings.register_profile("tests", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("tests")
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -67,7 +67,6 @@ def described(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Api]:
 @settings(
     max_examples=8,
     derandomize=True,
-    deadline=None,
     database=None,
     phases=[Phase.explicit, Phase.generate],
     suppress_health_check=list(HealthCheck),

@@ -63,7 +63,7 @@ def test_pages_begin_with_the_first_retained_byte(written: Written) -> None:
         assert skip_lines(log, first, 0) == first
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(content=TEXTS, page=st.integers(1, 7), size=st.integers(3, 50))
 def test_pages_put_together_give_the_log(
     tmp_path_factory: pytest.TempPathFactory, content: bytes, page: int, size: int
@@ -82,7 +82,7 @@ def test_pages_put_together_give_the_log(
     assert all(one.count(b"\n") == page for one in pages[:-1])
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(content=TEXTS, lines=st.integers(0, 20), size=st.integers(3, 50))
 def test_the_tail_has_the_lines_that_python_finds(
     tmp_path_factory: pytest.TempPathFactory, content: bytes, lines: int, size: int

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.logs.finder import Finder
@@ -81,7 +81,6 @@ def test_none_where_the_expression_is_too_complex(expression: str) -> None:
     assert needed(expression) is None
 
 
-@settings(deadline=None)
 @given(st.lists(st.sampled_from(PARTS), min_size=1, max_size=6).map("".join), st.text("abcdefghxé.r ", max_size=40))
 def test_every_match_contains_a_needed_text(pattern: str, text: str) -> None:
     try:

@@ -121,7 +121,7 @@ def test_nothing_stays_open(written: Written) -> None:
     assert len(list(Path("/proc/self/fd").iterdir())) == before
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(data=st.binary(max_size=300), size=st.integers(1, 40), cuts=st.lists(st.integers(1, 60), min_size=1))
 def test_any_segments_read_in_any_pieces_give_the_log(
     tmp_path_factory: pytest.TempPathFactory, data: bytes, size: int, cuts: list[int]

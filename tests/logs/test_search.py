@@ -55,7 +55,6 @@ def naive(pattern: str, log: bytes, invert: bool) -> list[tuple[int, int, int, s
     return found
 
 
-@settings(suppress_health_check=[HealthCheck.too_slow], deadline=None)
 @given(LOGS, PATTERNS, st.lists(st.integers(0, 200)), st.booleans())
 def test_results_equal_a_search_line_by_line(log: bytes, pattern: str, cuts: list[int], invert: bool) -> None:
     ends = sorted({min(cut, len(log)) for cut in cuts} | {0, len(log)})
@@ -65,7 +64,6 @@ def test_results_equal_a_search_line_by_line(log: bytes, pattern: str, cuts: lis
         assert hit.has_newline == (log[hit.stop : hit.stop + 1] == b"\n")
 
 
-@settings(deadline=None)
 @given(LOGS, st.sampled_from(["err", "ab", "é", "(?i)err"]))
 def test_the_reported_offset_is_that_of_the_match(log: bytes, pattern: str) -> None:
     for hit in searched(pattern, [log]):
@@ -75,7 +73,7 @@ def test_the_reported_offset_is_that_of_the_match(log: bytes, pattern: str) -> N
             assert there.startswith(hit.text[hit.column : hit.column + hit.length].encode())
 
 
-@settings(deadline=None, max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     st.lists(st.text("ab .é\t", max_size=12), max_size=200), st.sampled_from(["a", "^b", "a.b", "[ab]{3}", "é$", "^$"])
 )
@@ -89,7 +87,6 @@ def test_grep_finds_the_same(tmp_path: Path, lines: list[str], pattern: str) -> 
     assert "".join(ours) == found
 
 
-@settings(deadline=None)
 @given(
     st.lists(
         st.sampled_from([b"a", b"\x1b[31m", b"\x1b[0m", b"\x1b[K", b"\x1b[3", b"\x1b", b"1m", b"[", b"\n", b"\r\n"])

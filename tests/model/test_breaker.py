@@ -301,4 +301,4 @@ class Storm(RuleBasedStateMachine):
 
 
 TestStorm = Storm.TestCase
-TestStorm.settings = settings(max_examples=150, stateful_step_count=40, deadline=None)
+TestStorm.settings = settings(max_examples=150, stateful_step_count=40)

@@ -115,4 +115,4 @@ class Watch(RuleBasedStateMachine):
 
 
 TestWatch = Watch.TestCase
-TestWatch.settings = settings(max_examples=150, stateful_step_count=40, deadline=None)
+TestWatch.settings = settings(max_examples=150, stateful_step_count=40)

@@ -263,7 +263,6 @@ class Delivery(RuleBasedStateMachine):
 Delivery.TestCase.settings = settings(
     max_examples=2000 if FULL else 60,
     stateful_step_count=60 if FULL else 40,
-    deadline=None,
     suppress_health_check=list(HealthCheck),
 )
 TestDelivery = pytest.mark.timeout(3600 if FULL else 120)(Delivery.TestCase)

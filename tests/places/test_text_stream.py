@@ -8,7 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.places.relay.program import MARK
@@ -16,7 +16,6 @@ from holdfast.places.relay.text_stream import TextDecoder, TextEncoder
 from tests.contracts.staged import RELAY
 
 
-@settings(deadline=None)
 @given(st.lists(st.binary(max_size=100)), st.integers(1, 50))
 def test_all_bytes_arrive_in_order_however_the_text_is_split(pieces: list[bytes], size: int) -> None:
     encoder, decoder = TextEncoder(), TextDecoder()

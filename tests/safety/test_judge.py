@@ -72,7 +72,7 @@ def test_empty_text_is_allowed() -> None:
     assert [verdict(text).action for text in ("", " \n\t", "# rm -rf /")] == ["allow"] * 3
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(st.text(max_size=200))
 def test_no_text_makes_it_raise(text: str) -> None:
     assert "could not be judged (" not in verdict(text).why
@@ -147,7 +147,7 @@ PIECES = [
 ]
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(st.lists(st.sampled_from([*PIECES, "\n", " "]), max_size=40), st.sampled_from(["", " "]))
 def test_no_broken_script_makes_it_raise(pieces: list[str], between: str) -> None:
     assert "could not be judged (" not in verdict(between.join(pieces)).why
@@ -170,7 +170,7 @@ def quoted(word: str, how: int) -> str:
     return ways[how % len(ways)](word)
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 @given(st.lists(st.integers(0, 9), min_size=3, max_size=3), st.sampled_from([" ", "\t", "  ", " \\\n", "${IFS}"]))
 def test_quoting_hides_nothing(hows: list[int], gap: str) -> None:
     words = [quoted(word, how) for word, how in zip(["rm", "-rf", "/"], hows, strict=True)]
@@ -187,7 +187,7 @@ def test_quoting_hides_nothing(hows: list[int], gap: str) -> None:
 WRAPPERS = ["sh -c {}", "bash -c {}", "eval {}", "env {}", "nice -n 5 {}", "echo {} | sh", 'x={}; eval "$x"']
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.lists(st.sampled_from(WRAPPERS), min_size=1, max_size=4))
 def test_wrapping_hides_nothing(wrappers: list[str]) -> None:
     text = "rm -rf /"

@@ -130,7 +130,7 @@ def test_a_line_split_over_writes_is_judged_when_enter_comes(bash: ShellState) -
     assert bash.pending == "rm -rf /"
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.sets(st.integers(1, 8)))
 def test_no_cut_hides_a_line(cuts: set[int]) -> None:
     shell, text = shell_state("bash", WHERE), "rm -rf /\n"
@@ -364,7 +364,7 @@ def test_a_line_without_end_is_not_held_for_ever(bash: ShellState) -> None:
     assert write(bash, "x" * 40_000, "x" * 40_000) == ["allow", "ask"]
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(st.binary(max_size=80), st.sampled_from(["bash", "python3", "psql x"]))
 def test_no_bytes_make_it_raise(text: bytes, command: str) -> None:
     shell = shell_state(command, WHERE)
@@ -372,7 +372,7 @@ def test_no_bytes_make_it_raise(text: bytes, command: str) -> None:
         assert "could not be judged (" not in judge_input(part, shell, default_policy()).why
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(st.text(max_size=30), st.text(max_size=30))
 def test_keys_make_the_same_lines_however_they_are_cut(first: str, second: str) -> None:
     first = first.replace("\x1b", "").replace("\x04", "")

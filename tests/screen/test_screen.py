@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from holdfast.screen import screen as screens
@@ -96,7 +96,7 @@ def test_far_behind_it_goes_on_with_the_end(tmp_path: Path) -> None:
 TEXT = st.text(st.sampled_from("ab \t中é"), max_size=60).map(str.encode)
 
 
-@settings(suppress_health_check=[HealthCheck.too_slow], deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(
     lines=st.lists(TEXT, min_size=1, max_size=80),
     repeat=st.integers(30, 60),

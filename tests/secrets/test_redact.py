@@ -134,7 +134,7 @@ PIECES = st.sampled_from(
 )
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(st.lists(PIECES, max_size=40), st.data())
 def test_however_the_text_is_cut_the_outcome_is_the_same(pieces: list[str], data: st.DataObject) -> None:
     text = "".join(pieces)
@@ -146,7 +146,7 @@ def test_however_the_text_is_cut_the_outcome_is_the_same(pieces: list[str], data
     assert masked + redactor.finish() == redact(text, [SECRET])
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(st.lists(PIECES, max_size=30), st.lists(st.sampled_from(["", "\n", "\x1b[1m", "\r"]), min_size=1, max_size=6))
 def test_no_known_value_is_left(pieces: list[str], breaks: list[str]) -> None:
     broken = "".join(character + breaks[at % len(breaks)] for at, character in enumerate(SECRET))

@@ -150,7 +150,7 @@ def _arguments(tool: str) -> st.SearchStrategy[Any]:
 
 @pytest.mark.parametrize("tool", ["terminal", "process"])
 def test_any_json_value(tools: Tools, some_id: str, tool: str) -> None:
-    @settings(max_examples=_SAID, deadline=None, database=None, suppress_health_check=list(HealthCheck))
+    @settings(max_examples=_SAID, database=None, suppress_health_check=list(HealthCheck))
     @given(_arguments(tool), st.booleans(), st.booleans())
     def holds(arguments: Any, as_text: bool, on_a_real_one: bool) -> None:
         if tool == "process" and on_a_real_one and isinstance(arguments, dict):

@@ -45,7 +45,7 @@ def small_cells() -> AbstractContextManager[object]:
     return patch.multiple(states, CELL=32, OVERLAP=16, LOOKBACK=87)
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=400)
 @given(st.lists(PIECES, max_size=80).map(b"".join), CUTS, st.booleans())
 def test_any_cuts_and_crashes_give_the_same_places(log: bytes, cuts: list[tuple[int, bool]], is_final: bool) -> None:
     with small_cells():
@@ -54,7 +54,6 @@ def test_any_cuts_and_crashes_give_the_same_places(log: bytes, cuts: list[tuple[
         assert [match.offset for match in scanned(PATTERNS, log, cuts, is_final)] == [m.offset for m in at_once]
 
 
-@settings(deadline=None)
 @given(st.lists(st.sampled_from([b"READY", b"READ", b"-" * 9, b"Y" * 3, b"\n", b"\x1b[1m"]), max_size=60))
 def test_a_text_is_found_wherever_it_stands_in_a_long_line(pieces: list[bytes]) -> None:
     log = b"".join(pieces)

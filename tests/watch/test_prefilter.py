@@ -37,7 +37,7 @@ EXPRESSIONS = st.builds(
 TEXTS = st.lists(st.text(st.sampled_from("aabAkKSsé .\n\u212a"), max_size=80), min_size=1, max_size=20)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(
     st.lists(st.text(st.sampled_from("ab.é}$ \\"), min_size=1, max_size=3), max_size=2),
     st.lists(EXPRESSIONS, max_size=3),

@@ -76,7 +76,7 @@ def scanned(
     return told
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=400)
 @given(LOGS, st.lists(st.tuples(st.integers(0, 200), st.booleans()), max_size=8), st.booleans(), st.data())
 def test_any_cuts_and_crashes_give_what_the_whole_log_gives(
     log: bytes, cuts: list[tuple[int, bool]], is_final: bool, data: st.DataObject
