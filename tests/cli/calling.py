@@ -126,7 +126,7 @@ class Terminal:
     def is_raw(self) -> bool:
         return not termios.tcgetattr(self._theirs)[3] & termios.ICANON
 
-    def see(self, text: str, timeout: float = 15.0) -> bytes:
+    def see(self, text: str, timeout: float = 60.0) -> bytes:
         """Wait until `text` is on the screen; all up to it."""
         wanted = text.encode()
         until = time.monotonic() + timeout

@@ -39,6 +39,8 @@ _MOST_WAITING = 256
 #: Seconds between two checks whether another caller started an ended process again, and for how long after an end.
 _LOOK_EVERY = 0.5
 _LOOK_FOR = 15.0
+#: Seconds between the end of a process that another caller replaces and the start of the next one.
+_REPLACED_WITHIN = 2.0
 
 
 class OutputText:
@@ -82,6 +84,8 @@ class Together:
         self._failure = 0
         self._look_at = 0.0
         self._look_until = 0.0
+        #: Until then, a member that another caller ended may be started again.
+        self._replaced_until = 0.0
         self._starter = self._thread(self._start)
 
     def run(self) -> int:
@@ -138,7 +142,9 @@ class Together:
             for member, process in state.processes_of(self._client, self._project.name).running.items():
                 if member in self._chosen and process.id not in self._followed:
                     self._follow(member, process, 0)
-        return None if self._followed else self._up.exit_status or self._failure
+        if self._followed or self._look_at < self._replaced_until:
+            return None
+        return self._up.exit_status or self._failure
 
     def _code_after_signal(self) -> int:
         assert self._down is not None
@@ -182,7 +188,9 @@ class Together:
         self._followed.pop(item.process.id, None)
         self._look_until = time.monotonic() + _LOOK_FOR
         process = item.process
-        if not self._failure and process.reason != "killed":
+        if process.reason == "killed":
+            self._replaced_until = time.monotonic() + _REPLACED_WITHIN
+        elif not self._failure:
             codes = self._project.members[item.member].options.get("success_codes") or [0]
             self._failure = 0 if process.exit_code in codes else exit_status(process)
         if not self._signals:
