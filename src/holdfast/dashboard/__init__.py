@@ -1,4 +1,6 @@
-"""The page of the dashboard: `static/` is built from `web/`, and served by `holdfast.http.pages`."""
+"""The page of the dashboard, its plugins and its themes. `static/` is built from `web/`; `holdfast.http.pages` serves
+it.
+"""
 
 from __future__ import annotations
 
