@@ -162,4 +162,5 @@ def test_an_interrupt_of_daemon_run_prints_no_traceback(home: Path, delay: float
         _, said = daemon.communicate(timeout=30)
     finally:
         daemon.kill()
-    assert b"Traceback" not in said, said.decode()
+    # Before the first line of holdfast, Python itself is interrupted, and says so in its own way.
+    assert b"Traceback" not in said or b"/src/holdfast/" not in said, said.decode()
