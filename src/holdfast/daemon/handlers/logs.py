@@ -45,14 +45,13 @@ async def _read(context: DaemonContext, call: Call, ask: Logs, process: HeldProc
                 await output.until_started(context, process.id)
     opened = partial(_opened, context.place_of(process), process, ask)
     # While it runs, the keeper has its files open: to look where its log begins and ends does not wait for the disk.
-    is_new = process.meta.place is None and time.time() - (process.started_at or 0.0) < _NEW
-    is_quick = (is_new or (process.is_up and process.meta.place is None)) and not _seeks(ask)
+    is_quick = (_is_new(process) or (process.is_up and process.meta.place is None)) and not _seeks(ask)
     log, part = opened() if is_quick else await context.read(opened)
     try:
         clamped = None if ask.wait is None else await _wait_for_more(context, log, process, ask, ask.wait)
         if part is None:
             part = await context.read(_range, log, ask)
-        answer = await _stream(context, call, log, process, ask, part, is_new)
+        answer = await _stream(context, call, log, process, ask, part)
         if ask.consume and _is_the_end(ask, answer):
             await consume(context, call, [process.id])
         if call.consumed:
@@ -85,7 +84,7 @@ def _shown(entry: TimeEntry) -> Message:
 
 
 async def _stream(
-    context: DaemonContext, call: Call, log: Log, process: HeldProcess, ask: Logs, part: _Part, is_new: bool
+    context: DaemonContext, call: Call, log: Log, process: HeldProcess, ask: Logs, part: _Part
 ) -> Message:
     start, part_end, end = part
     upto = part_end
@@ -94,16 +93,23 @@ async def _stream(
     at = start
     skipped = max(0, start - ask.from_) if ask.from_ is not None else 0
     to_exit = ask.follow and ask.until == "exit"
-    pieces = output.pieces(context, log, process.id, ask.stream, start, upto, ask.follow, end, to_exit, is_new)
-    async for chunk in pieces:
+    is_new = _is_new(process)
+    async for chunk in output.pieces(
+        context, log, process.id, ask.stream, start, upto, ask.follow, end, to_exit, is_new
+    ):
         skipped += chunk.offset - at
         at = chunk.end
         await call.send(ask.stream, chunk.offset, chunk.data)
         await asyncio.sleep(0)  # a fast reader of a long log must not delay other callers
     if to_exit and context.registry.get(process.id) is None:
         raise NotFound(f"{process.id} was removed", next="holdfast ps -a")
-    extent = log.extent() if is_new else await context.read(log.extent)
+    extent = log.extent() if _is_new(process) else await context.read(log.extent)
     return {**_answer(context, process, ask.stream, start, at, skipped, extent), "upto": part_end}
+
+
+def _is_new(process: HeldProcess) -> bool:
+    """Whether all that it has written was written a moment ago, on this machine."""
+    return process.meta.place is None and 0.0 <= time.time() - (process.started_at or 0.0) < _NEW
 
 
 async def _wait_for_more(
